@@ -1,0 +1,79 @@
+"""Who takes part in a collective, and how each is reached: the value that every rank is handed at the start.
+
+The exchange of queue pair numbers, which a real deployment does over its out-of-band service, has already happened:
+queue pair numbers follow from the ranks, so a communicator is all that an endpoint needs to know of the fabric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROCE_MTUS = (256, 512, 1024, 2048, 4096)
+"""Path MTUs that InfiniBand and RoCE know (IBTA vol. 1, 9.4), in bytes of payload."""
+
+MULTICAST_QPN = 0xFFFFFF
+"""Destination queue pair of every multicast datagram (IBTA vol. 1, 10.5)."""
+
+UD_QPN = 0x000010
+"""Source queue pair of multicast datagrams, the same on each host."""
+
+RC_QPN_BASE = 0x000100
+"""``RC_QPN_BASE + peer`` is the queue pair with which a rank talks to rank ``peer``."""
+
+FRAME_OVERHEAD_UD = 70
+"""Bytes around the payload of a multicast chunk: Ethernet 14, IPv4 20, UDP 8, BTH 12, DETH 8, ImmDt 4, ICRC 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A rank's address. ``mac`` has 6 bytes, ``ip`` is the IPv4 address as an integer."""
+
+    rank: int
+    name: str
+    mac: bytes
+    ip: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAddress:
+    """A multicast tree's address (RFC 1112, 6.4 for the MAC)."""
+
+    ip: int
+    mac: bytes
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """The ranks (in order), the multicast trees they share, and the link that each hangs on.
+
+    ``mtu`` is the path MTU in bytes of payload, ``rate_bps`` the rate of every host's link in bit/s, ``op_bits`` the
+    bits of the immediate that carry the operation id (the other ``32 - op_bits`` number the chunk; PAPER 1.1: 8 + 24).
+    """
+
+    peers: tuple[Peer, ...]
+    groups: tuple[GroupAddress, ...]
+    mtu: int
+    rate_bps: int
+    op_bits: int = 8
+
+    def __post_init__(self) -> None:
+        if self.mtu not in ROCE_MTUS:
+            raise ValueError(f"MTU {self.mtu}: RoCE path MTUs are {', '.join(map(str, ROCE_MTUS))} bytes")
+        if not self.peers or [p.rank for p in self.peers] != list(range(len(self.peers))):
+            raise ValueError("a communicator needs its ranks numbered 0, 1, 2, ...")
+        if not self.groups:
+            raise ValueError("a communicator needs at least one multicast tree")
+        if self.rate_bps <= 0:
+            raise ValueError(f"link rate {self.rate_bps} bit/s: must be positive")
+        if not 8 <= self.op_bits <= 16:
+            raise ValueError(f"op_bits {self.op_bits}: from 8 (BTH's PSN has 24 bits for the chunk) to 16")
+
+    @property
+    def size(self) -> int:
+        """Number of ranks, P."""
+        return len(self.peers)
+
+    @property
+    def chunk_bits(self) -> int:
+        """Bits that number a chunk."""
+        return 32 - self.op_bits

@@ -1,0 +1,122 @@
+"""What crosses the border between the protocol and the wire: packets as values, multicast chunks as columns.
+
+The protocol never sees bytes of headers. ``wire.codec`` turns frames into a :class:`Batch` and back; chunks, of which
+there are many, travel as numpy columns; packets of the reliable connections, of which there are few, as values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+I32 = npt.NDArray[np.int32]
+
+
+class Opcode(IntEnum):
+    """BTH opcodes in use (IBTA vol. 1, table 38)."""
+
+    RC_SEND_FIRST = 0x00
+    RC_SEND_MIDDLE = 0x01
+    RC_SEND_LAST = 0x02
+    RC_SEND_LAST_IMM = 0x03
+    RC_SEND_ONLY = 0x04
+    RC_SEND_ONLY_IMM = 0x05
+    RC_WRITE_FIRST = 0x06
+    RC_WRITE_MIDDLE = 0x07
+    RC_WRITE_LAST = 0x08
+    RC_WRITE_LAST_IMM = 0x09
+    RC_WRITE_ONLY = 0x0A
+    RC_WRITE_ONLY_IMM = 0x0B
+    RC_READ_REQUEST = 0x0C
+    RC_READ_RESPONSE_FIRST = 0x0D
+    RC_READ_RESPONSE_MIDDLE = 0x0E
+    RC_READ_RESPONSE_LAST = 0x0F
+    RC_READ_RESPONSE_ONLY = 0x10
+    RC_ACKNOWLEDGE = 0x11
+    UD_SEND_ONLY_IMM = 0x65
+
+
+class Reth(NamedTuple):
+    """RDMA extended transport header (IBTA vol. 1, 9.3.4): virtual address, remote key, DMA length in bytes."""
+
+    va: int
+    rkey: int
+    length: int
+
+
+class Aeth(NamedTuple):
+    """ACK extended transport header (IBTA vol. 1, 9.3.5): syndrome (8 bits) and message sequence number (24 bits)."""
+
+    syndrome: int
+    msn: int
+
+
+@dataclass(slots=True)
+class RcPacket:
+    """A packet of a reliable connection. ``peer`` is the destination rank when sent, the source rank when received.
+
+    ``payload`` is any buffer of at most one MTU; when received it is a view into the packet ring, valid during the
+    call that hands it over. Which of ``imm``, ``reth``, ``aeth`` are present follows from the opcode.
+    """
+
+    opcode: Opcode
+    peer: int
+    psn: int
+    ack_request: bool = False
+    imm: int | None = None
+    reth: Reth | None = None
+    aeth: Aeth | None = None
+    payload: bytes | memoryview | U8 = b""
+
+
+@dataclass(slots=True)
+class UdBurst:
+    """Multicast chunks to send: ``n`` frames with consecutive or other PSNs to one tree.
+
+    ``group`` is the tree's index in the communicator; ``psn`` (24 bits) and ``imm`` have shape (n,); ``payloads`` are
+    n buffers of at most one MTU each.
+    """
+
+    group: int
+    psn: U32
+    imm: U32
+    payloads: list[U8]
+
+
+@dataclass(slots=True)
+class Chunks:
+    """Multicast chunks received: columns of shape (n,), and ``payload`` of shape (n, >= mtu) viewing the packet ring.
+
+    ``src`` is the sending rank, ``length`` the payload bytes of each row; bytes beyond it are not payload.
+    """
+
+    src: I32
+    psn: U32
+    imm: U32
+    length: I32
+    payload: U8
+
+    def __len__(self) -> int:
+        return len(self.imm)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a batch of frames held, in order of arrival within each of both kinds; views are valid during one call.
+
+    ``rejected`` counts frames that were dropped, by reason: ``not_roce``, ``truncated``, ``bad_length``, ``bad_icrc``,
+    ``unknown_peer``, ``unknown_qp``, ``unknown_opcode``.
+    """
+
+    chunks: Chunks | None = None
+    rc: list[RcPacket] = field(default_factory=list)
+    rejected: dict[str, int] = field(default_factory=dict)
+
+
+Outgoing = UdBurst | RcPacket
