@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class FabricError(ValueError):
@@ -128,9 +130,11 @@ class Fabric:
         return {h.name: self.ports[h.name][0] for h in self.hosts}
 
     @cached_property
-    def graph(self) -> nx.Graph:
+    def graph(self) -> nx.Graph[str]:
         """The fabric as an undirected networkx graph (nodes by name; attribute ``tier``, -1 for hosts)."""
-        graph = nx.Graph()
+        import networkx as nx  # here, so that plain Mininet reads fabrics without networkx
+
+        graph: nx.Graph[str] = nx.Graph()
         graph.add_nodes_from((h.name, {"tier": -1}) for h in self.hosts)
         graph.add_nodes_from((s.name, {"tier": s.tier}) for s in self.switches)
         graph.add_edges_from((link.a, link.b) for link in self.links)
