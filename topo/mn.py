@@ -6,7 +6,7 @@ also runs under the system's python3, which knows nothing of the checkout; the c
 """
 
 
-def _topologies():  # type: ignore[no-untyped-def]  # an import of typing would be one more name
+def _topologies() -> dict[str, object]:
     import importlib
     import sys
     from pathlib import Path
@@ -17,11 +17,11 @@ def _topologies():  # type: ignore[no-untyped-def]  # an import of typing would 
         registry = importlib.import_module("topo.registry")
         error = importlib.import_module("topo.fabric").FabricError
     finally:
-        sys.path.pop(0)
+        sys.path.remove(str(here.parents[1]))
     from mininet.topo import Topo
 
-    def constructor(name):  # type: ignore[no-untyped-def]
-        def make(*args, **params):  # type: ignore[no-untyped-def]
+    def constructor(name: str) -> object:
+        def make(*args: object, **params: object) -> object:
             text = ",".join([name, *map(str, args), *(f"{key}={value}" for key, value in params.items())])
             try:
                 fabric = registry.parse_topology(text)
