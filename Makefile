@@ -18,7 +18,7 @@ export PYTHON TOPO K BW SIZE MTU LOSS REORDER SEED ALGORITHM ITERATIONS
 .PHONY: help setup doctor experiment run test unit e2e lint format bench stop clean distclean lock
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z0-9]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
 	@echo
 	@echo 'For experiment: TOPO=fattree K=4 BW=50 SIZE=1MiB MTU=4096 LOSS=1% REORDER=5% SEED=7'
 	@echo '                ALGORITHM=mcast_allgather,ring ITERATIONS=3 ARGS="--capture h1"'
