@@ -1,0 +1,72 @@
+"""The collective algorithms: one module each in this folder, found by walking it.
+
+A module's :class:`Collective` is called ``COLLECTIVE``; its ``name`` is the algorithm's name on the command line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Literal, Protocol
+
+from endpoints.core.operation import Operation, Services
+from endpoints.core.packets import U8
+
+
+class Make(Protocol):
+    """Makes one rank's part of an operation."""
+
+    def __call__(self, services: Services, op: int, data: U8, buffer: U8) -> Operation:
+        """``data`` is what the rank contributes (empty for none), ``buffer`` what it receives into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """An algorithm. ``kind`` says what goes in and comes out:
+
+    - ``allgather``: every rank gives N bytes and receives P * N, in rank order;
+    - ``broadcast``: rank 0 gives N bytes and every rank receives them.
+    """
+
+    name: str
+    kind: Literal["allgather", "broadcast"]
+    summary: str
+    make: Make
+    multicast: bool = False
+
+    def buffer_bytes(self, ranks: int, size: int) -> int:
+        """Bytes of every rank's receive buffer."""
+        return ranks * size if self.kind == "allgather" else size
+
+    def contributes(self, rank: int) -> bool:
+        """Whether a rank puts data in."""
+        return self.kind == "allgather" or rank == 0
+
+
+class UnknownCollective(ValueError):
+    """No algorithm of that name."""
+
+
+@cache
+def collectives() -> dict[str, Collective]:
+    """Every algorithm by name, sorted."""
+    found: dict[str, Collective] = {}
+    for module in sorted(info.name for info in iter_modules([str(Path(__file__).parent)])):
+        entry = getattr(import_module(f"{__package__}.{module}"), "COLLECTIVE", None)
+        if entry is None:
+            continue
+        if entry.name in found:
+            raise RuntimeError(f"two collectives are called {entry.name!r}")
+        found[entry.name] = entry
+    return found
+
+
+def collective(name: str) -> Collective:
+    """The algorithm called ``name``; :class:`UnknownCollective` names the known ones."""
+    known = collectives()
+    if name not in known:
+        raise UnknownCollective(f"unknown algorithm {name!r}: known are {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,73 @@
+"""The protocol's knobs and the times that follow from them. Names as in the authors' artifact (PAPER 1.10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from endpoints.core.communicator import FRAME_OVERHEAD_UD, Communicator
+from endpoints.core.pacing import wire_ns
+
+MS = 1_000_000
+
+
+class Cutoff(Enum):
+    """How the end of the fast path is told (PAPER 1.5)."""
+
+    INACTIVITY = "inactivity"
+    """A slack, re-armed by every batch that brings chunks."""
+    DEADLINE = "deadline"
+    """One deadline for the operation: expected duration at the link's rate and a slack."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolConfig:
+    """Parameters of the protocol; the defaults are for an emulated fabric on one machine.
+
+    ``chains`` is the number of roots that multicast at once in Allgather (None: all of them, each at
+    ``rate / (P - 1)``, the only schedule in which no receiving link ever idles; the artifact's default is 2).
+    ``send_batch`` chunks leave at a time (artifact: 128; small here, since a burst waits in every queue of the tree).
+    ``slack_chunks`` and ``scheduling_ns`` make the cutoff's slack: chunk times of silence (a third party's model of the
+    paper has 100, for one stream at a time; here several run side by side and 64 lost in a row are as unlikely), and
+    the time for which an emulated host may sleep.
+    """
+
+    chains: int | None = None
+    send_batch: int = 4
+    cutoff: Cutoff = Cutoff.INACTIVITY
+    slack_chunks: int = 64
+    scheduling_ns: int = 10 * MS
+    read_window: int = 32
+    read_chunks: int = 16
+    peer_timeout_ns: int = 3_000 * MS
+    op_timeout_ns: int = 10_000 * MS
+    op_timeout_scaling: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in nanoseconds that follow from a communicator's link rate and a configuration."""
+
+    chunk_ns: int
+    slack_ns: int
+    reorder_ns: int
+    min_rto_ns: int
+    initial_rto_ns: int
+    peer_timeout_ns: int
+    patience_ns: int
+
+    @classmethod
+    def of(cls, comm: Communicator, config: ProtocolConfig) -> Timing:
+        """Derive them: everything scales with the time that one full chunk occupies a link."""
+        chunk_ns = wire_ns(comm.mtu + FRAME_OVERHEAD_UD, comm.rate_bps)
+        min_rto = config.scheduling_ns + 16 * chunk_ns
+        initial_rto = 2 * config.scheduling_ns + 32 * chunk_ns
+        return cls(
+            chunk_ns=chunk_ns,
+            slack_ns=config.scheduling_ns + config.slack_chunks * chunk_ns,
+            reorder_ns=config.scheduling_ns + 8 * chunk_ns,
+            min_rto_ns=min_rto,
+            initial_rto_ns=initial_rto,
+            peer_timeout_ns=max(config.peer_timeout_ns, 50 * initial_rto),
+            patience_ns=10 * initial_rto,
+        )

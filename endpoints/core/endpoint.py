@@ -1,0 +1,251 @@
+"""One rank's protocol endpoint: queue pairs, one running operation, pacing. Sans-I/O; driven by ``pump`` alone.
+
+``start``, ``receive`` and ``handle_timer`` put something in; after any of them ``transmit`` until it gives nothing,
+``next_event`` until None, ``next_timeout`` once. An endpoint is a function of its configuration and its timed inputs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import blake2b
+
+from endpoints.core import messages
+from endpoints.core.communicator import FRAME_OVERHEAD_UD, Communicator
+from endpoints.core.config import ProtocolConfig, Timing
+from endpoints.core.errors import ProtocolError
+from endpoints.core.events import Completed, Event, Failed, PhaseEntered
+from endpoints.core.messages import Kind, Message
+from endpoints.core.operation import Operation, Services
+from endpoints.core.pacing import Pacer
+from endpoints.core.packets import U8, Batch, Outgoing, RcPacket
+from endpoints.core.queue_pair import MessageArrived, PeerLost, QueuePair, ReadData, ReadRefused
+from endpoints.core.serial import PSN_MASK, unwrap
+from endpoints.core.states import FINAL, Phase
+
+UPLINK_DEPTH_CHUNKS = 16
+"""Chunks that may be handed to the host's own link at once; the link itself spaces them."""
+
+MakeOperation = Callable[[Services, int], Operation]
+
+
+def first_psn(seed: int, sender: int, receiver: int) -> int:
+    """The PSN that a connection's direction starts at; known to both ends (IBTA leaves the exchange to the CM)."""
+    digest = blake2b(f"{seed}/{sender}/{receiver}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") & PSN_MASK
+
+
+class Endpoint:
+    """The endpoint of ``rank``. ``first_op`` numbers the first operation; every rank must use the same."""
+
+    def __init__(
+        self, comm: Communicator, rank: int, config: ProtocolConfig | None = None, seed: int = 0, first_op: int = 1
+    ) -> None:
+        self.comm = comm
+        self.rank = rank
+        self.config = config or ProtocolConfig()
+        self.timing = Timing.of(comm, self.config)
+        self.counters: Counter[str] = Counter()
+        self.operation: Operation | None = None
+        self._seed = seed
+        self._next_op = first_op
+        self._pairs: dict[int, QueuePair] = {}
+        self._early: list[tuple[int, Message]] = []
+        self._unreachable: deque[int] = deque()
+        self._uplink = Pacer(comm.rate_bps, UPLINK_DEPTH_CHUNKS * self.timing.chunk_ns)
+        self._backlog = False
+        self._bursts: deque[Outgoing] = deque()
+        self._events: deque[Event] = deque()
+        self._reported = 0
+
+    # -- inputs -------------------------------------------------------------------------------------------------
+
+    def start(self, make: MakeOperation, now: int) -> Operation:
+        """Begin the next operation; the one before must have ended."""
+        if self.operation is not None and self.operation.phase not in FINAL:
+            raise ProtocolError(f"operation {self.operation.op} is still in {self.operation.phase.value}")
+        operation = make(self, self._next_op)
+        self.operation = operation
+        self._next_op += 1
+        self._reported = 0
+        operation.start(now)
+        early, self._early = self._early, []
+        for peer, message in early:
+            self._deliver(peer, message, now)
+        self._settle(now)
+        return operation
+
+    def receive(self, batch: Batch, now: int) -> None:
+        """Take a batch of frames as the wire decoded it."""
+        self.counters.update(batch.rejected)
+        if batch.chunks is not None and len(batch.chunks):
+            self.counters["chunks_received"] += len(batch.chunks)
+            if self.operation is None or self.operation.phase in FINAL:
+                self.counters["stale_operation"] += len(batch.chunks)
+            else:
+                self.operation.on_chunks(batch.chunks, now)
+        for packet in batch.rc:
+            self.counters["rc_received"] += 1
+            pair = self._pair(packet.peer)
+            reason = pair.receive(packet, now)
+            if reason is not None:
+                self.counters[f"rc_{reason}"] += 1
+            self._drain(pair, now)
+        self._settle(now)
+
+    def handle_timer(self, now: int) -> None:
+        """Time has come to ``next_timeout``; a spurious call is harmless."""
+        for pair in list(self._pairs.values()):
+            pair.handle_timer(now)
+            self._drain(pair, now)
+        if self.operation is not None:
+            self.operation.handle_timer(now)
+        self._settle(now)
+
+    # -- outputs ------------------------------------------------------------------------------------------------
+
+    def transmit(self, now: int, budget: int) -> list[Outgoing]:
+        """At most about ``budget`` frames to send now, control before recovery before multicast."""
+        out: list[Outgoing] = []
+        frames = 0
+        self._backlog = False
+        while frames < budget:
+            if self._uplink.ready_at() > now:
+                self._backlog = True
+                break
+            item = self._next_item(now)
+            if item is None:
+                break
+            out.append(item)
+            frames += self._account(item, now)
+        self._settle(now)
+        return out
+
+    def _next_item(self, now: int) -> Outgoing | None:
+        for pair in self._pairs.values():
+            packet = pair.next_control(now)
+            if packet is not None:
+                return packet
+        for pair in self._pairs.values():
+            packet = pair.next_response()
+            if packet is not None:
+                return packet
+        if not self._bursts and self.operation is not None:
+            self._bursts.extend(self.operation.due_bursts(now))
+        return self._bursts.popleft() if self._bursts else None
+
+    def _account(self, item: Outgoing, now: int) -> int:
+        if isinstance(item, RcPacket):
+            self.counters["rc_sent"] += 1
+            self._uplink.spend(len(item.payload) + FRAME_OVERHEAD_UD, now)
+            return 1
+        self.counters["chunks_sent"] += len(item.payloads)
+        self._uplink.spend(sum(len(p) + FRAME_OVERHEAD_UD for p in item.payloads), now)
+        return len(item.payloads)
+
+    def next_event(self) -> Event | None:
+        """What happened, in order."""
+        return self._events.popleft() if self._events else None
+
+    def next_timeout(self) -> int | None:
+        """The absolute time (ns) at which :meth:`handle_timer` or :meth:`transmit` has something to do."""
+        candidates = [pair.next_timeout() for pair in self._pairs.values()]
+        if self.operation is not None and self.operation.phase is not Phase.IDLE:
+            candidates.append(self.operation.next_timeout())
+        if self._backlog:
+            candidates.append(self._uplink.ready_at())
+        return min((at for at in candidates if at is not None), default=None)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no message waits for its acknowledgement."""
+        return not self._bursts and all(pair.idle or pair.failed for pair in self._pairs.values())
+
+    @property
+    def retransmitted(self) -> int:
+        """Requests of reliable connections that were sent again."""
+        return sum(pair.retransmitted for pair in self._pairs.values())
+
+    # -- services for the operation -----------------------------------------------------------------------------
+
+    def send(self, peer: int, message: Message) -> None:
+        """Send a control message reliably."""
+        pair = self._pair(peer)
+        if pair.failed:
+            self._unreachable.append(peer)
+        else:
+            pair.post_send(*message.encode())
+
+    def read(self, peer: int, va: int, length: int, context: int) -> None:
+        """READ ``length`` bytes at ``va`` of the buffer that ``peer`` exposes for the running operation."""
+        assert self.operation is not None
+        pair = self._pair(peer)
+        if pair.failed:
+            self._unreachable.append(peer)
+        else:
+            pair.post_read(va, self.operation.op, length, (self.operation.op, context))
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _pair(self, peer: int) -> QueuePair:
+        if peer not in self._pairs:
+            psns = first_psn(self._seed, self.rank, peer), first_psn(self._seed, peer, self.rank)
+            self._pairs[peer] = QueuePair(peer, self.comm.mtu, psns, self.timing, self.config, self._memory)
+        return self._pairs[peer]
+
+    def _memory(self, rkey: int, va: int, length: int) -> U8 | None:
+        operation = self.operation
+        if operation is None or rkey != operation.op or operation.phase in FINAL:
+            return None
+        return operation.remote_view(va, length)
+
+    def _drain(self, pair: QueuePair, now: int) -> None:
+        while (event := pair.next_event()) is not None:
+            match event:
+                case MessageArrived(imm, payload):
+                    message = messages.decode(imm, payload)
+                    if message is None:
+                        self.counters["bad_message"] += 1
+                    else:
+                        op = unwrap(message.op, self._next_op, messages.OP_BITS)
+                        self._deliver(pair.peer, replace(message, op=op), now)
+                case ReadData(context, index, data):
+                    if self._current(context[0]) and self.operation is not None:
+                        self.operation.on_read_data(pair.peer, context[1], index, data, now)
+                case ReadRefused(context):
+                    if self._current(context[0]) and self.operation is not None:
+                        self.operation.on_read_refused(pair.peer, context[1], now)
+                case PeerLost():
+                    self.counters["peers_lost"] += 1
+                    self._unreachable.append(pair.peer)
+
+    def _current(self, op: int) -> bool:
+        return self.operation is not None and self.operation.op == op and self.operation.phase not in FINAL
+
+    def _deliver(self, peer: int, message: Message, now: int) -> None:
+        if message.op >= self._next_op:
+            self._early.append((peer, message))
+        elif self._current(message.op) and self.operation is not None:
+            self.operation.on_message(peer, message, now)
+        elif message.kind is Kind.FETCH:
+            self.send(peer, Message(Kind.GONE, message.op))
+        else:
+            self.counters["stale_message"] += 1
+
+    def _settle(self, now: int) -> None:
+        """Tell the operation of lost peers, and the owner of what the operation became."""
+        operation = self.operation
+        while self._unreachable:
+            peer = self._unreachable.popleft()
+            if operation is not None and operation.phase not in FINAL:
+                operation.on_peer_lost(peer, now)
+        if operation is None:
+            return
+        for phase, at in operation.phases[self._reported :]:
+            self._events.append(PhaseEntered(operation.op, phase, at))
+            if phase is Phase.DONE:
+                self._events.append(Completed(operation.op, at))
+            elif phase is Phase.FAILED and operation.failure is not None:
+                self._events.append(Failed(operation.op, at, *operation.failure))
+        self._reported = len(operation.phases)

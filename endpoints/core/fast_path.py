@@ -1,0 +1,179 @@
+"""The fast path: a root multicasts each chunk once, paced; a receiver places chunks by number and marks a bitmap.
+
+The receive side is the hot path: one call a batch, no Python per packet. Its staging ring is the packet ring itself,
+whose slots are the posted receive buffers of an unreliable datagram queue pair (PAPER 1.2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
+
+from endpoints.core.bitmap import Bitmap
+from endpoints.core.blocks import BlockLayout
+from endpoints.core.packets import U8, Chunks, UdBurst
+from endpoints.core.serial import PSN_MASK
+
+CATCH_UP_BATCHES = 8
+"""Batches that a sender who overslept may send at once to be back on schedule."""
+
+
+class Sender:
+    """One root's stream: batch ``k`` leaves at ``start + k * interval`` whatever happened to the batches before."""
+
+    def __init__(self, *, layout: BlockLayout, block: int, data: U8, trees: int, prefix: int, batch: int) -> None:
+        self._layout = layout
+        self._first = block * layout.chunks_per_block
+        self._data = data
+        self._trees = trees
+        self._prefix = prefix
+        self._batch = batch
+        self._interval = 0
+        self._start: int | None = None
+        self.sent = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether it was this root's turn."""
+        return self._start is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether every chunk has been handed out."""
+        return self.sent == self._layout.chunks_per_block
+
+    def begin(self, at: int, chunk_interval_ns: int) -> None:
+        """Send from ``at`` on, one chunk per interval on average."""
+        self._start = at
+        self._interval = chunk_interval_ns * self._batch
+
+    def next_at(self) -> int | None:
+        """When the next batch is due."""
+        if self._start is None or self.finished:
+            return None
+        return self._start + self.sent // self._batch * self._interval
+
+    def due(self, now: int) -> Iterator[UdBurst]:
+        """The batches that are due, a burst per tree."""
+        for _ in range(CATCH_UP_BATCHES):
+            at = self.next_at()
+            if at is None or at > now:
+                return
+            stop = min(self.sent + self._batch, self._layout.chunks_per_block)
+            yield from self._bursts(range(self.sent, stop))
+            self.sent = stop
+
+    def _bursts(self, indices: range) -> Iterator[UdBurst]:
+        mtu = self._layout.mtu
+        for tree in range(self._trees):
+            mine = [i for i in indices if i % self._trees == tree]
+            if mine:
+                chunks = np.array(mine, np.uint32) + np.uint32(self._first)
+                yield UdBurst(
+                    group=tree,
+                    psn=chunks & np.uint32(PSN_MASK),
+                    imm=chunks | np.uint32(self._prefix),
+                    payloads=[self._data[i * mtu : (i + 1) * mtu] for i in mine],
+                )
+
+
+class Placement:
+    """The receive buffer of one operation with its bitmap.
+
+    ``roots`` are the ranks whose blocks the buffer holds, in order; ``prefix`` is the operation id in the immediate's
+    upper bits; ``chunk_bits`` the bits below it. ``buffer`` has ``layout.total_bytes`` bytes.
+    """
+
+    def __init__(
+        self, *, layout: BlockLayout, roots: tuple[int, ...], buffer: U8, prefix: int, chunk_bits: int
+    ) -> None:
+        self.layout = layout
+        self.bitmap = Bitmap(layout.chunks)
+        self._buffer = buffer
+        self._prefix = np.uint32(prefix)
+        self._mask = np.uint32((1 << chunk_bits) - 1)
+        self._roots = np.array(roots, np.int32)
+        self._per_block = max(1, layout.chunks_per_block)
+        full, tail = layout.full_chunks, layout.tail_bytes
+        self._uniform = tail == 0
+        self._chunks = buffer.reshape(-1, layout.mtu) if self._uniform else None
+        strides = (layout.block_bytes, layout.mtu, 1)
+        self._full = as_strided(buffer, (layout.blocks, full, layout.mtu), strides)
+        self._tails = as_strided(buffer[full * layout.mtu :], (layout.blocks, tail), (layout.block_bytes, 1))
+        self._ends = np.arange(1, layout.blocks + 1, dtype=np.int64) * layout.chunks_per_block - 1
+
+    def place(self, chunks: Chunks, counters: Counter[str]) -> int:
+        """Copy a batch to its place; returns how many chunks were new. The rest is counted by reason."""
+        numbers = chunks.imm & self._mask
+        ids = numbers.astype(np.int64)
+        length = chunks.length
+        good = (chunks.imm ^ numbers) == self._prefix
+        if not good.all():
+            counters["stale_operation"] += int(np.count_nonzero(~good))
+            ids, length = np.where(good, ids, self.layout.chunks), np.where(good, length, -1)
+        inside = ids < self.layout.chunks
+        block = np.where(inside, ids, 0) // self._per_block
+        good &= inside & (self._roots[block] == chunks.src) & (length == self._lengths(ids, block))
+        if good.all():
+            return self._store(ids, block, chunks.payload, counters)
+        rows = np.flatnonzero(good)
+        counters["bad_chunk"] += len(ids) - len(rows) - int(np.count_nonzero(length < 0))
+        return self._store(ids[rows], block[rows], chunks.payload[rows], counters) if len(rows) else 0
+
+    def _lengths(self, ids: npt.NDArray[np.int64], block: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | int:
+        if self._uniform:
+            return self.layout.mtu
+        index = ids - block * self._per_block
+        return np.where(index < self.layout.full_chunks, self.layout.mtu, self.layout.tail_bytes)
+
+    def _store(
+        self, ids: npt.NDArray[np.int64], block: npt.NDArray[np.int64], payload: U8, counters: Counter[str]
+    ) -> int:
+        fresh = self.bitmap.mark(ids)
+        count = int(np.count_nonzero(fresh))
+        if count < len(ids):
+            counters["duplicates"] += len(ids) - count
+            ids, block, payload = ids[fresh], block[fresh], payload[fresh]
+        if self._chunks is not None:
+            self._chunks[ids] = payload[:, : self.layout.mtu]
+            return count
+        index = ids - block * self._per_block
+        full = index < self.layout.full_chunks
+        self._full[block[full], index[full]] = payload[full, : self.layout.mtu]
+        self._tails[block[~full]] = payload[~full, : self.layout.tail_bytes]
+        return count
+
+    def place_one(self, chunk: int, payload: U8) -> bool:
+        """Place one chunk that came over a reliable connection; false if it was here already."""
+        if chunk in self.bitmap:
+            return False
+        start = self.layout.offset(chunk)
+        self._buffer[start : start + len(payload)] = np.frombuffer(payload, np.uint8)
+        self.bitmap.mark_range(chunk, chunk + 1)
+        return True
+
+    def place_block(self, block: int, data: U8) -> None:
+        """Put a rank's own block where it belongs, without the network."""
+        start = block * self.layout.block_bytes
+        self._buffer[start : start + len(data)] = data
+        self.bitmap.mark_range(block * self.layout.chunks_per_block, (block + 1) * self.layout.chunks_per_block)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every chunk is in place."""
+        return self.bitmap.missing == 0
+
+    def all_ends_seen(self) -> bool:
+        """Whether the last chunk of every block is here: whatever else is missing was overtaken or lost."""
+        return bool(self.bitmap.has(self._ends).all())
+
+
+def prefix_of(op: int, chunk_bits: int) -> int:
+    """The immediate of operation ``op`` without its chunk: the id wraps in the bits above ``chunk_bits``."""
+    return (op << chunk_bits) & 0xFFFFFFFF
+
+

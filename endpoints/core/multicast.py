@@ -1,0 +1,363 @@
+"""Reliable multicast by any set of roots: Broadcast with one root, Allgather with all of them.
+
+Barrier, fast path, cutoff, slow path, final handshake (PAPER 1.2 to 1.8), with the phases of ``states``. The sending
+side (a root's turn) runs beside the phases: a root that lost the token begins at its own cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from endpoints.core.barrier import Barrier
+from endpoints.core.config import Cutoff
+from endpoints.core.errors import ProtocolError
+from endpoints.core.fast_path import Placement, Sender, prefix_of
+from endpoints.core.blocks import BlockLayout
+from endpoints.core.messages import NOBODY, Kind, Message, Ranges, ranges_messages
+from endpoints.core.operation import Services
+from endpoints.core.packets import U8, Chunks, UdBurst
+from endpoints.core.sequencer import longest_chain, turn
+from endpoints.core.slow_path import Exhausted, Recovery, Supplier
+from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
+from endpoints.core.timers import Timer, TimerTable
+
+
+class ReliableMulticast:
+    """``roots`` each contribute ``block_bytes``; every rank ends with all blocks in ``buffer``, in root order.
+
+    ``data`` is the own block (None for a rank that is no root); ``buffer`` has ``len(roots) * block_bytes`` bytes.
+    Implements ``core.operation.Operation``.
+    """
+
+    def __init__(self, services: Services, op: int, roots: tuple[int, ...], data: U8 | None, buffer: U8) -> None:
+        self.op = op
+        self.phase = Phase.IDLE
+        self.phases: list[tuple[Phase, int]] = []
+        self.failure: tuple[str, int | None] | None = None
+        self._s = services
+        self._roots = roots
+        comm, rank = services.comm, services.rank
+        if len(buffer) % len(roots):
+            raise ProtocolError(f"a receive buffer of {len(buffer)} bytes does not hold {len(roots)} equal blocks")
+        self._layout = layout = BlockLayout(len(roots), len(buffer) // len(roots), comm.mtu)
+        layout.check_numbering(comm.chunk_bits)
+        prefix = prefix_of(op, comm.chunk_bits)
+        self._buffer = buffer
+        self.placement = Placement(
+            layout=layout, roots=roots, buffer=buffer, prefix=prefix, chunk_bits=comm.chunk_bits
+        )
+        self._turn = turn(rank, roots, comm.size, services.config.chains)
+        self._sender: Sender | None = None
+        if self._turn is not None:
+            if data is None or len(data) != layout.block_bytes:
+                raise ProtocolError(f"rank {rank} is a root: its data must have {layout.block_bytes} bytes")
+            block = roots.index(rank)
+            self.placement.place_block(block, data)
+            self._sender = Sender(
+                layout=layout,
+                block=block,
+                data=data,
+                trees=len(comm.groups),
+                prefix=prefix,
+                batch=services.config.send_batch,
+            )
+        self._barrier = Barrier(rank, comm.size, self._tell_barrier)
+        self._supplier = Supplier(self.placement, self, self._unsent)
+        self._recovery: Recovery | None = None
+        self._timers = TimerTable()
+        self._has_token = self._turn is not None and self._turn.position == 0
+        self._token_passed = False
+        self._right_finished = comm.size == 1
+        self._heard_anything = comm.size == 1
+        self._ends_seen = False
+        self.missing_at_cutoff = 0
+
+    # -- phases -------------------------------------------------------------------------------------------------
+
+    def _enter(self, step: Input, now: int) -> None:
+        table = TRANSITIONS[self.phase]
+        if step not in table:
+            raise ProtocolError(f"operation {self.op}: {step.value} in phase {self.phase.value}")
+        self.phase = table[step]
+        self.phases.append((self.phase, now))
+
+    def start(self, now: int) -> None:
+        """Arrive at the barrier."""
+        self._enter(Input.START, now)
+        self._timers.set(Timer.DEADLINE, now + self._bound())
+        self._barrier.start()
+        self._after_barrier(now)
+
+    def _bound(self) -> int:
+        config = self._s.config
+        return max(
+            config.op_timeout_ns + 2 * self._s.timing.peer_timeout_ns, config.op_timeout_scaling * self._expected()
+        )
+
+    def _expected(self) -> int:
+        """Nanoseconds that the fast path takes at the link's rate."""
+        if self._layout.chunks == 0:
+            return 0
+        active = min(self._s.config.chains or len(self._roots), len(self._roots))
+        share = max(1, self._s.comm.size - 1 if active == self._s.comm.size else active)
+        steps = longest_chain(len(self._roots), self._s.config.chains)
+        return steps * self._layout.chunks_per_block * self._s.timing.chunk_ns * share
+
+    def _after_barrier(self, now: int) -> None:
+        if self.phase is not Phase.BARRIER or not self._barrier.passed:
+            return
+        self._enter(Input.EVERYONE_READY, now)
+        self._timers.set(Timer.DEADLINE, now + self._bound())
+        self._arm_cutoff(now)
+        self._arm_token(now)
+        if self._has_token:
+            self._begin_turn(now)
+        self._check_complete(now)
+
+    def _begin_turn(self, now: int) -> None:
+        if self._sender is None or self._turn is None or self._sender.started:
+            return
+        self._timers.stop(Timer.TOKEN)
+        chunk_ns = self._s.timing.chunk_ns
+        offset = self._turn.slot * chunk_ns * self._s.config.send_batch
+        self._sender.begin(now + offset, chunk_ns * self._turn.share)
+        self._pass_token(now)
+
+    def _pass_token(self, now: int) -> None:
+        if self._sender is None or self._turn is None or self._token_passed:
+            return
+        if self._sender.started and self._sender.finished:
+            self._token_passed = True
+            if self._turn.successor is not None:
+                self._s.send(self._turn.successor, Message(Kind.TOKEN, self.op))
+            self._supplier.progress()
+            self._check_released(now)
+
+    def _arm_cutoff(self, now: int) -> None:
+        slack = self._s.timing.slack_ns
+        if self._s.config.cutoff is Cutoff.DEADLINE:
+            self._timers.set(Timer.CUTOFF, now + self._expected() + slack)
+        else:
+            self._timers.set(Timer.CUTOFF, now + slack)
+
+    def _arm_token(self, now: int) -> None:
+        """A silence after which this root does not wait for its token any more: longer, the later its turn.
+
+        Roots further up the chain break the silence first, so that they go one after the other even then.
+        """
+        if self._sender is not None and self._turn is not None and not self._sender.started:
+            self._timers.set(Timer.TOKEN, now + self._s.timing.slack_ns * (2 + self._turn.position))
+
+    def _check_complete(self, now: int) -> None:
+        if self.phase in (Phase.MULTICAST, Phase.RECOVERY) and self.placement.complete:
+            self._enter(Input.COMPLETE, now)
+            self._timers.stop(Timer.CUTOFF)
+            self._timers.stop(Timer.PATIENCE)
+            if self._s.comm.size > 1:
+                self._s.send(self._left, Message(Kind.FIN, self.op))
+            self._check_released(now)
+
+    def _check_released(self, now: int) -> None:
+        sent = self._sender is None or self._sender.finished
+        if self.phase is Phase.HANDSHAKE and self._right_finished and sent:
+            self._enter(Input.RELEASED, now)
+            self._timers.clear()
+
+    def _fail(self, reason: str, suspect: int | None, now: int, *, tell: bool = True) -> None:
+        if self.phase in FINAL:
+            return
+        self._enter(Input.FAILURE, now)
+        self.failure = (reason, suspect)
+        self._timers.clear()
+        if tell:
+            body = (NOBODY if suspect is None else suspect,)
+            for peer in {self._left, self._right} - {self._s.rank}:
+                self._s.send(peer, Message(Kind.ABORT, self.op, body))
+
+    @property
+    def _left(self) -> int:
+        return (self._s.rank - 1) % self._s.comm.size
+
+    @property
+    def _right(self) -> int:
+        return (self._s.rank + 1) % self._s.comm.size
+
+    # -- arrivals -----------------------------------------------------------------------------------------------
+
+    def on_chunks(self, chunks: Chunks, now: int) -> None:
+        """Place them; completes the buffer, or re-arms the cutoff."""
+        self._heard_anything = True
+        if not self.placement.place(chunks, self._s.counters):
+            return
+        self._arm_token(now)
+        if self.phase is Phase.MULTICAST:
+            self._after_progress(now)
+        self._supplier.progress()
+        self._check_complete(now)
+
+    def _after_progress(self, now: int) -> None:
+        if not self._ends_seen and self.placement.all_ends_seen():
+            # Every stream's last chunk is here, so what is missing was lost or is just being overtaken.
+            self._ends_seen = True
+            self._timers.set(Timer.CUTOFF, now + self._s.timing.reorder_ns)
+        elif not self._ends_seen and self._s.config.cutoff is Cutoff.INACTIVITY:
+            self._arm_cutoff(now)
+
+    def on_message(self, peer: int, message: Message, now: int) -> None:
+        """A control message of this operation."""
+        self._heard_anything = True
+        match message.kind:
+            case Kind.BARRIER if message.body:
+                self._barrier.hear(message.body[0])
+                self._after_barrier(now)
+            case Kind.TOKEN:
+                self._has_token = True
+                if self.phase is not Phase.BARRIER:
+                    self._begin_turn(now)
+            case Kind.FETCH:
+                self._supplier.fetch(peer, message.ranges)
+            case Kind.READY if self._recovery is not None and self.phase is Phase.RECOVERY:
+                self._recovery.ready(peer, message.ranges, now)
+            case Kind.GONE:
+                self._lose_supplier(peer, now)
+            case Kind.FIN if peer == self._right:
+                self._right_finished = True
+                self._check_released(now)
+            case Kind.ABORT if message.body:
+                suspect = None if message.body[0] == NOBODY else message.body[0]
+                self._fail(f"rank {peer} gave up", suspect, now)
+
+    def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:
+        """One chunk of a READ; ``context`` is the first chunk that it asked for."""
+        del peer
+        chunk = context + index
+        if not self.placement.place_one(chunk, payload):
+            self._s.counters["duplicates"] += 1
+            return
+        self._s.counters["recovered"] += 1
+        if self._recovery is not None:
+            self._recovery.arrived(chunk, now)
+        self._supplier.progress()
+        self._check_complete(now)
+
+    def on_read_refused(self, peer: int, context: int, now: int) -> None:
+        """The supplier has finished the operation."""
+        del context
+        self._lose_supplier(peer, now)
+
+    def on_peer_lost(self, peer: int, now: int) -> None:
+        """A peer is dead, or we are deaf; in recovery another may do, elsewhere the operation cannot go on."""
+        if not self._heard_anything:
+            self._fail("heard nothing from any rank: its own link seems to be down", self._s.rank, now)
+        elif self.phase is Phase.RECOVERY:
+            self._lose_supplier(peer, now)
+        elif self.phase not in FINAL:
+            self._fail(f"rank {peer} does not answer", peer, now)
+
+    def _lose_supplier(self, peer: int, now: int) -> None:
+        if self._recovery is not None and self.phase is Phase.RECOVERY:
+            self._try_recovery(lambda recovery: recovery.lose(peer, now), now)
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def handle_timer(self, now: int) -> None:
+        """Whatever is due."""
+        for timer in self._timers.expired(now):
+            if timer is Timer.CUTOFF:
+                self._on_cutoff(now)
+            elif timer is Timer.TOKEN:
+                self._begin_turn(now)
+            elif timer is Timer.PATIENCE:
+                patience = self._s.timing.patience_ns
+                self._try_recovery(lambda recovery: recovery.impatient(now, patience), now)
+            else:
+                self._on_deadline(now)
+
+    def _on_cutoff(self, now: int) -> None:
+        if self.phase is not Phase.MULTICAST:
+            return
+        self._enter(Input.CUTOFF, now)
+        self.missing_at_cutoff = self.placement.bitmap.missing
+        self._s.counters["missing_at_cutoff"] += self.missing_at_cutoff
+        self._recovery = Recovery(
+            rank=self._s.rank,
+            size=self._s.comm.size,
+            roots=self._roots,
+            placement=self.placement,
+            wire=self,
+            piece=self._s.config.read_chunks,
+        )
+        self._try_recovery(lambda recovery: recovery.start(now), now)
+
+    def _try_recovery(self, step, now: int) -> None:  # type: ignore[no-untyped-def]
+        if self._recovery is None or self.phase is not Phase.RECOVERY:
+            return
+        try:
+            step(self._recovery)
+        except Exhausted as error:
+            self._fail(f"no rank can supply what is missing of rank {error.owner}'s block", error.owner, now)
+            return
+        at = self._recovery.next_impatience(self._s.timing.patience_ns)
+        if at is not None:
+            self._timers.set(Timer.PATIENCE, max(at, now + 1))
+
+    def _on_deadline(self, now: int) -> None:
+        waiting: int | None
+        if not self._heard_anything:
+            self._fail("heard nothing from any rank: its own link seems to be down", self._s.rank, now)
+            return
+        if self.phase is Phase.BARRIER:
+            waiting = self._barrier.waiting_for
+            reason = f"barrier: nothing came from rank {waiting}"
+        elif self.phase is Phase.HANDSHAKE:
+            waiting = self._right
+            reason = f"final handshake: nothing came from rank {waiting}"
+        else:
+            waiting = self._roots[self._layout.block_of(self.placement.bitmap.gaps()[0][0])]
+            reason = f"{self.placement.bitmap.missing} chunks missing, the first of rank {waiting}'s block"
+        self._fail(f"time is up in {self.phase.value}: {reason}", waiting, now)
+
+    def next_timeout(self) -> int | None:
+        """The earliest of timers and the own turn's next batch."""
+        return min(
+            (at for at in (self._timers.next(), self._next_batch_at()) if at is not None),
+            default=None,
+        )
+
+    def _next_batch_at(self) -> int | None:
+        return None if self._sender is None or self.phase is Phase.FAILED else self._sender.next_at()
+
+    # -- departures ---------------------------------------------------------------------------------------------
+
+    def due_bursts(self, now: int) -> Iterable[UdBurst]:
+        """The own multicast, as far as it is due."""
+        if self._sender is None or self.phase is Phase.FAILED:
+            return
+        yield from self._sender.due(now)
+        self._pass_token(now)
+
+    def remote_view(self, va: int, length: int) -> U8 | None:
+        """The receive buffer, which peers may read while the operation lasts."""
+        return self._buffer[va : va + length] if 0 <= va <= va + length <= len(self._buffer) else None
+
+    def _unsent(self) -> tuple[int, int]:
+        """Own chunks that the multicast is still to bring, as (first, stop)."""
+        if self._sender is None or self._sender.finished:
+            return 0, 0
+        first = self._roots.index(self._s.rank) * self._layout.chunks_per_block
+        return first + self._sender.sent, first + self._layout.chunks_per_block
+
+    def _tell_barrier(self, peer: int, round_: int) -> None:
+        self._s.send(peer, Message(Kind.BARRIER, self.op, (round_,)))
+
+    def send_ranges(self, peer: int, kind: Kind, ranges: Ranges) -> None:
+        """For the slow path (``slow_path.Wire``)."""
+        self._s.counters["fetches"] += kind is Kind.FETCH
+        for message in ranges_messages(kind, self.op, ranges, self._s.comm.mtu):
+            self._s.send(peer, message)
+
+    def read(self, peer: int, first: int, stop: int) -> None:
+        """For the slow path: READ chunks of one block; the context is the first chunk's number."""
+        self._s.counters["reads"] += 1
+        va, length = self._layout.span(first, stop)
+        self._s.read(peer, va, length, first)

@@ -1,0 +1,74 @@
+"""One collective operation on one rank: what algorithms implement, and what the endpoint offers them.
+
+An algorithm is a class with this contract in ``endpoints/collectives/<name>.py``. It is a state machine without clock,
+sockets or threads: the endpoint calls it, it calls its ``Services``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Protocol
+
+from endpoints.core.communicator import Communicator
+from endpoints.core.config import ProtocolConfig, Timing
+from endpoints.core.messages import Message
+from endpoints.core.packets import U8, Chunks, UdBurst
+from endpoints.core.states import Phase
+
+
+class Services(Protocol):
+    """What an endpoint does for the operation that runs on it."""
+
+    rank: int
+    comm: Communicator
+    config: ProtocolConfig
+    timing: Timing
+    counters: Counter[str]
+
+    def send(self, peer: int, message: Message) -> None:
+        """Send a control message reliably."""
+
+    def read(self, peer: int, va: int, length: int, context: int) -> None:
+        """READ from the buffer that the peer exposed for this operation."""
+
+
+class Operation(Protocol):
+    """The contract. ``op`` is the operation's number, the same on every rank; times are absolute nanoseconds."""
+
+    op: int
+    phase: Phase
+    phases: list[tuple[Phase, int]]
+    """Every phase entered and when."""
+    failure: tuple[str, int | None] | None
+    """Reason and suspect rank once ``phase`` is FAILED."""
+
+    def start(self, now: int) -> None:
+        """Begin."""
+
+    def on_message(self, peer: int, message: Message, now: int) -> None:
+        """A control message for this operation."""
+
+    def on_chunks(self, chunks: Chunks, now: int) -> None:
+        """Multicast chunks, of this operation or stale."""
+
+    def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:
+        """One packet of a READ."""
+
+    def on_read_refused(self, peer: int, context: int, now: int) -> None:
+        """The peer does not expose that buffer any more."""
+
+    def on_peer_lost(self, peer: int, now: int) -> None:
+        """A peer does not answer any more."""
+
+    def handle_timer(self, now: int) -> None:
+        """Time has come to :meth:`next_timeout`; a spurious call is harmless."""
+
+    def next_timeout(self) -> int | None:
+        """When to be called next."""
+
+    def due_bursts(self, now: int) -> Iterable[UdBurst]:
+        """Multicast chunks to send now."""
+
+    def remote_view(self, va: int, length: int) -> U8 | None:
+        """Bytes of the exposed buffer, None where a peer may not read."""

@@ -1,0 +1,42 @@
+"""Retransmission timeout from measured round trips (RFC 6298), with a floor for hosts that sleep between batches."""
+
+from __future__ import annotations
+
+BACKOFF_LIMIT = 4
+
+
+class RetransmissionTimeout:
+    """Smoothed round-trip time and its variation, in nanoseconds; doubles on expiry up to ``BACKOFF_LIMIT`` times.
+
+    The bound on the doubling is deliberate: the fabric is paced, so that repeating cannot collapse it, and a link that
+    loses a third of its packets must not be taken for a dead peer.
+    """
+
+    def __init__(self, initial_ns: int, floor_ns: int) -> None:
+        self._initial = initial_ns
+        self._floor = floor_ns
+        self._smoothed: int | None = None
+        self._variation = 0
+        self._backoff = 1
+
+    def current(self) -> int:
+        """The timeout to use now."""
+        if self._smoothed is None:
+            return self._initial * self._backoff
+        return max(self._floor, self._smoothed + 4 * self._variation) * self._backoff
+
+    def sample(self, round_trip_ns: int) -> None:
+        """Take a round trip of something that was sent once (Karn's rule is the caller's)."""
+        if self._smoothed is None:
+            self._smoothed, self._variation = round_trip_ns, round_trip_ns // 2
+            return
+        self._variation += (abs(self._smoothed - round_trip_ns) - self._variation) // 4
+        self._smoothed += (round_trip_ns - self._smoothed) // 8
+
+    def progress(self) -> None:
+        """Something new was acknowledged: no more backoff."""
+        self._backoff = 1
+
+    def expired(self) -> None:
+        """The timeout passed without progress."""
+        self._backoff = min(self._backoff * 2, BACKOFF_LIMIT)

@@ -1,0 +1,186 @@
+"""The slow path: fetch what the multicast did not bring, from a neighbour who has it (PAPER 1.6).
+
+A receiver asks (FETCH) its left neighbour, rank - 1, for what its bitmap lacks; the neighbour says what it has (READY)
+and the receiver READs it. What the neighbour lacks itself it remembers and announces once it has it, so that in the
+worst case a request walks back, hop by hop, to the root. Waiting edges go one way round the ring and end at the owner
+of the chunk: no cycle, no deadlock.
+
+A supplier that dies, has finished, or shows no progress for the patience time is replaced, block by block: first by
+the block's owner, then by each other rank in turn. When nobody is left the operation fails and names the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from endpoints.core.bitmap import runs
+from endpoints.core.fast_path import Placement
+from endpoints.core.messages import Kind, Ranges
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Wire(Protocol):
+    """What the slow path needs of the endpoint."""
+
+    def send_ranges(self, peer: int, kind: Kind, ranges: Ranges) -> None:
+        """Send ranges of chunks reliably."""
+
+    def read(self, peer: int, first: int, stop: int) -> None:
+        """READ chunks of one block from a peer's receive buffer."""
+
+
+def flags_of(ranges: Ranges, size: int) -> Flags:
+    """Ranges as booleans, shape (size,); what lies outside is cut off."""
+    flags = np.zeros(size, np.bool_)
+    for first, stop in ranges:
+        flags[first:stop] = True
+    return flags
+
+
+class Supplier:
+    """Answers the FETCHes of others. ``unsent`` gives the own chunks that are still to be multicast."""
+
+    def __init__(self, placement: Placement, wire: Wire, unsent: Callable[[], tuple[int, int]]) -> None:
+        self._placement = placement
+        self._wire = wire
+        self._unsent = unsent
+        self._wanted: dict[int, Flags] = {}
+        self._missing_then = -1
+
+    def fetch(self, peer: int, ranges: Ranges) -> None:
+        """A peer lacks these chunks. What is here is announced at once, the rest when it comes."""
+        size = self._placement.bitmap.size
+        wanted = self._wanted.setdefault(peer, np.zeros(size, np.bool_))
+        wanted |= flags_of(ranges, size)
+        self._announce(peer)
+
+    def progress(self) -> None:
+        """Announce what has come since to those who wait for it."""
+        for peer in list(self._wanted):
+            self._announce(peer)
+
+    def _announce(self, peer: int) -> None:
+        wanted = self._wanted[peer]
+        here = self._placement.bitmap.bits()
+        first, stop = self._unsent()
+        here[first:stop] = False  # the multicast is about to bring them: no need to send them twice
+        ready = runs(wanted & here)
+        if ready:
+            self._wire.send_ranges(peer, Kind.READY, ready)
+            wanted &= ~here
+        if not wanted.any():
+            del self._wanted[peer]
+
+
+class Exhausted(Exception):
+    """No rank is left that could supply a block; ``owner`` is the block's root."""
+
+    def __init__(self, owner: int) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+
+class Recovery:
+    """Fetches what is missing; one search (a position in the order of suppliers) for each incomplete block."""
+
+    def __init__(
+        self, *, rank: int, size: int, roots: tuple[int, ...], placement: Placement, wire: Wire, piece: int
+    ) -> None:
+        self._rank = rank
+        self._size = size
+        self._roots = roots
+        self._placement = placement
+        self._wire = wire
+        self._piece = piece
+        self._stage: dict[int, int] = {}
+        self._since: dict[int, int] = {}
+        self._requested = np.zeros(placement.layout.chunks, np.bool_)
+        self._lost: set[int] = set()
+
+    def _suppliers(self, root: int) -> list[int]:
+        """The order of suppliers for one root's block: left neighbour, owner, then the others leftwards."""
+        left = [(self._rank - step) % self._size for step in range(1, self._size)]
+        order = [left[0], root, *left[1:]]
+        return [rank for at, rank in enumerate(order) if rank != self._rank and rank not in order[:at]]
+
+    def supplier_of(self, block: int) -> int:
+        """Who is being asked for a block now."""
+        return self._suppliers(self._roots[block])[self._stage[block]]
+
+    def _missing_by_block(self) -> dict[int, list[tuple[int, int]]]:
+        found: dict[int, list[tuple[int, int]]] = {}
+        layout = self._placement.layout
+        for first, stop in self._placement.bitmap.gaps():
+            for piece in layout.pieces(first, stop, layout.chunks_per_block):
+                found.setdefault(layout.block_of(piece[0]), []).append(piece)
+        return found
+
+    def start(self, now: int) -> None:
+        """Ask for everything that is missing."""
+        missing = self._missing_by_block()
+        self._stage = dict.fromkeys(missing, 0)
+        for block in missing:
+            self._skip_lost(block)
+        self._ask(missing, now)
+
+    def _skip_lost(self, block: int) -> None:
+        order = self._suppliers(self._roots[block])
+        while self._stage[block] < len(order) and order[self._stage[block]] in self._lost:
+            self._stage[block] += 1
+        if self._stage[block] >= len(order):
+            raise Exhausted(self._roots[block])
+
+    def _ask(self, missing: dict[int, list[tuple[int, int]]], now: int) -> None:
+        questions: dict[int, list[tuple[int, int]]] = {}
+        for block, ranges in missing.items():
+            questions.setdefault(self.supplier_of(block), []).extend(ranges)
+            self._since[block] = now
+            for first, stop in ranges:
+                self._requested[first:stop] = False
+        for supplier, ranges in questions.items():
+            self._wire.send_ranges(supplier, Kind.FETCH, ranges)
+
+    def ready(self, peer: int, ranges: Ranges, now: int) -> None:
+        """A supplier has these chunks: READ those that are still missing and not being read."""
+        layout = self._placement.layout
+        wanted = flags_of(ranges, layout.chunks) & ~self._placement.bitmap.bits() & ~self._requested
+        for first, stop in runs(wanted):
+            for piece in layout.pieces(first, stop, self._piece):
+                self._requested[piece[0] : piece[1]] = True
+                self.arrived(piece[0], now)
+                self._wire.read(peer, *piece)
+
+    def arrived(self, chunk: int, now: int) -> None:
+        """A chunk came, or is being read: its block's search makes progress."""
+        block = self._placement.layout.block_of(chunk)
+        if block in self._since:
+            self._since[block] = now
+
+    def lose(self, peer: int, now: int) -> None:
+        """A peer cannot supply any more: go on with the next for every block that it was asked for."""
+        self._lost.add(peer)
+        self._advance([block for block in self._stage if self.supplier_of(block) == peer], now)
+
+    def impatient(self, now: int, patience: int) -> None:
+        """Replace suppliers that have shown no progress for ``patience`` ns; forget the blocks that are complete."""
+        missing = self._missing_by_block()
+        for block in [block for block in self._stage if block not in missing]:
+            del self._stage[block], self._since[block]
+        self._advance([block for block in self._stage if now - self._since[block] >= patience], now)
+
+    def _advance(self, blocks: list[int], now: int) -> None:
+        missing = self._missing_by_block()
+        stuck = [block for block in blocks if block in missing]
+        for block in stuck:
+            self._stage[block] += 1
+            self._skip_lost(block)
+        self._ask({block: missing[block] for block in stuck}, now)
+
+    def next_impatience(self, patience: int) -> int | None:
+        """When :meth:`impatient` should be called next."""
+        return min((at + patience for at in self._since.values()), default=None)

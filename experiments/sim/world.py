@@ -1,0 +1,169 @@
+"""A collective in virtual time: a station per rank on a virtual fabric, run until everybody is done or time is up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from endpoints.collectives.registry import Collective
+from endpoints.core.communicator import Communicator
+from endpoints.core.config import ProtocolConfig
+from endpoints.core.endpoint import Endpoint
+from endpoints.core.events import Completed, Event, Failed
+from endpoints.core.packets import U8
+from endpoints.station import Impairments, Station, Wire
+from experiments.sim.network import Clock, Network
+
+TRANSMIT_BUDGET = 64
+STRIDE_MARGIN = 128
+"""Bytes of a ring slot beyond the MTU: every header and the ICRC."""
+
+
+class Host:
+    """A rank in virtual time. It looks at its ring ``nap_ns`` after a frame came, as a real host's process would."""
+
+    def __init__(self, name: str, station: Station, network: Network, clock: Clock, nap_ns: int) -> None:
+        self.name = name
+        self.station = station
+        self.events: list[Event] = []
+        self.alive = True
+        self._network = network
+        self._clock = clock
+        self._nap = nap_ns
+        self._inbox: list[bytes] = []
+        self._wakes: set[int] = set()
+        self._stride = station.endpoint.comm.mtu + STRIDE_MARGIN
+        network.arrival[name] = self._arrive
+
+    def _arrive(self, frame: bytes, now: int) -> None:
+        if not self._inbox:
+            self.wake_at(now + self._nap)
+        self._inbox.append(frame)
+
+    def wake_at(self, at: int) -> None:
+        """Be run at a time."""
+        if at not in self._wakes:
+            self._wakes.add(at)
+            self._clock.at(at, partial(self._wake, at))
+
+    def _wake(self, at: int) -> None:
+        self._wakes.discard(at)
+        if self.alive:
+            self._take_inbox()
+            self.station.handle_timer(self._clock.now)
+            self.pump()
+
+    def _take_inbox(self) -> None:
+        if not self._inbox:
+            return
+        frames = np.zeros((len(self._inbox), self._stride), np.uint8)
+        for row, frame in zip(frames, self._inbox, strict=True):
+            row[: len(frame)] = np.frombuffer(frame, np.uint8)
+        lengths = np.array([len(frame) for frame in self._inbox], np.int32)
+        self._inbox = []
+        self.station.receive(frames, lengths, self._clock.now)
+
+    def pump(self) -> None:
+        """Transmit until there is nothing, take the events, arrange the next call."""
+        now = self._clock.now
+        sent = True
+        while sent:
+            sent = False
+            for frame in self.station.transmit(now, TRANSMIT_BUDGET):
+                sent = True
+                self._network.send(self.name, 0, bytes(frame))
+        endpoint = self.station.endpoint
+        while (event := endpoint.next_event()) is not None:
+            self.events.append(event)
+        at = self.station.next_timeout()
+        if at is not None:
+            self.wake_at(max(at, now + 1))
+
+
+@dataclass
+class Outcome:
+    """What became of one operation: per rank its end (Completed, Failed, or None for a rank that died), its buffer."""
+
+    ends: list[Completed | Failed | None]
+    buffers: list[U8]
+    seconds: float
+    counters: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def completed(self) -> list[int]:
+        """Ranks that completed."""
+        return [rank for rank, end in enumerate(self.ends) if isinstance(end, Completed)]
+
+    @property
+    def failures(self) -> dict[int, Failed]:
+        """Ranks that failed, and how."""
+        return {rank: end for rank, end in enumerate(self.ends) if isinstance(end, Failed)}
+
+
+class World:
+    """``wires`` and ``impairments`` (rx, tx) are by rank. Operations run one after the other on the same endpoints."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        comm: Communicator,
+        wires: Sequence[Wire],
+        *,
+        config: ProtocolConfig | None = None,
+        impairments: Mapping[int, tuple[Impairments | None, Impairments | None]] | None = None,
+        nap_ns: int = 1_000_000,
+        seed: int = 0,
+        first_op: int = 1,
+    ) -> None:
+        self.clock = clock
+        self.network = network
+        self.comm = comm
+        self.hosts: list[Host] = []
+        for peer in comm.peers:
+            endpoint = Endpoint(comm, peer.rank, config, seed, first_op)
+            rx, tx = (impairments or {}).get(peer.rank, (None, None))
+            station = Station(endpoint, wires[peer.rank], rx, tx)
+            self.hosts.append(Host(peer.name, station, network, clock, nap_ns))
+
+    def kill(self, rank: int) -> None:
+        """A rank dies: it neither sends nor receives from now on."""
+        self.hosts[rank].alive = False
+
+    def kill_at(self, rank: int, at: int) -> None:
+        """A rank dies at a time."""
+        self.clock.at(at, partial(self.kill, rank))
+
+    def run(self, collective: Collective, data: Sequence[U8], size: int, limit_ns: int) -> Outcome:
+        """Run one operation: ``data`` by rank (empty where a rank contributes nothing), at most ``limit_ns`` long."""
+        begun = self.clock.now
+        buffers = [np.zeros(collective.buffer_bytes(self.comm.size, size), np.uint8) for _ in self.hosts]
+        for rank, host in enumerate(self.hosts):
+            host.events.clear()
+            if host.alive:
+                make = partial(_make, collective, data[rank], buffers[rank])
+                host.station.endpoint.start(make, begun)
+                host.pump()
+        while not self._settled() and self.clock.now - begun <= limit_ns and self.clock.step():
+            pass
+        ends = [_end(host) if host.alive else None for host in self.hosts]
+        counters: Counter[str] = Counter()
+        for host in self.hosts:
+            counters.update(host.station.endpoint.counters)
+        last = max((end.now for end in ends if end is not None), default=self.clock.now)
+        return Outcome(ends, buffers, (last - begun) / 1e9, counters)
+
+    def _settled(self) -> bool:
+        return all(not host.alive or _end(host) is not None for host in self.hosts)
+
+
+def _make(collective: Collective, data: U8, buffer: U8, services, op):  # type: ignore[no-untyped-def]
+    return collective.make(services, op, data, buffer)
+
+
+def _end(host: Host) -> Completed | Failed | None:
+    return next((event for event in reversed(host.events) if isinstance(event, Completed | Failed)), None)
