@@ -110,8 +110,10 @@ class Chunks:
 class Batch:
     """What a batch of frames held, in order of arrival within each of both kinds; views are valid during one call.
 
-    ``rejected`` counts frames that were dropped, by reason: ``not_roce``, ``truncated``, ``bad_length``, ``bad_icrc``,
-    ``unknown_peer``, ``unknown_qp``, ``unknown_opcode``.
+    ``rejected`` counts frames that were dropped, by the first check that failed: ``truncated``, ``not_roce``,
+    ``bad_length`` (headers that contradict each other), ``bad_icrc``, ``unknown_opcode``, ``own`` (sent by this rank),
+    ``unknown_peer``, ``wrong_destination`` (not this rank's address, nor one of its trees), ``unknown_qp`` (P_Key and
+    Q_Key included).
     """
 
     chunks: Chunks | None = None

@@ -1,0 +1,194 @@
+"""Frames to packet values: multicast chunks by whole columns, everything else packet by packet.
+
+Nearly all frames of a batch are full chunks, whose headers differ from one another in a few known places only. One
+comparison of the batch with a template finds them; what differs is read as columns, and their ICRCs are checked over
+the ring itself, with the fields that it does not cover overwritten in place. Whatever a frame holds, nothing raises: it
+is counted under the name of the first check that it fails, addresses and queue pairs after the ICRC, so that a damaged
+frame is a damaged frame and not a stranger.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from endpoints.core import layout
+from endpoints.core.communicator import MULTICAST_QPN, Communicator
+from endpoints.core.packets import I32, U8, U32, Batch, Chunks, Opcode, RcPacket
+from endpoints.wire.icrc import COVERED, HEADER_MASK, RESIDUE, crc32
+from endpoints.wire.packet_reader import PacketReader
+
+U64 = npt.NDArray[np.uint64]
+Bool = npt.NDArray[np.bool_]
+Integers = npt.NDArray[Any]
+
+_WORDS = slice(COVERED, layout.UD_IMM)
+"""The seven 8-byte words, type field included, that hold all of a chunk's header up to the immediate."""
+
+_PAIR = slice(layout.IP_SRC, layout.IP_SRC + 8)
+
+_VARYING = (
+    (COVERED, layout.ETHERTYPE),  # source MAC
+    (layout.IP_TOS, layout.IP_TOTAL_LENGTH),
+    (layout.IP_TOTAL_LENGTH + 2, layout.IP_FRAGMENT),  # identification
+    (layout.IP_TTL, layout.IP_PROTOCOL),
+    (layout.IP_CHECKSUM, layout.UDP_DPORT),  # checksum, both addresses, source port
+    (layout.UDP_CHECKSUM, layout.BTH),
+    (layout.BTH_RESV8A, layout.BTH_QPN),
+    (layout.BTH_PSN, layout.EXTENDED),
+)
+"""Where the headers of full chunks may differ, as (start, stop)."""
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Columns of shape (n,) over a batch's rows; they hold a chunk where ``keep``, and nothing elsewhere."""
+
+    keep: Bool
+    src: I32
+    psn: U32
+    imm: U32
+    length: I32
+
+    @classmethod
+    def of_nothing(cls, n: int) -> _Columns:
+        zeros = np.zeros(n, np.uint32)
+        return cls(np.zeros(n, np.bool_), zeros.astype(np.int32), zeros.copy(), zeros.copy(), zeros.astype(np.int32))
+
+    def put(self, at: slice, other: _Columns) -> None:
+        self.keep[at] = other.keep
+        self.src[at] = other.src
+        self.psn[at] = other.psn
+        self.imm[at] = other.imm
+        self.length[at] = other.length
+
+
+class Decoder:
+    """Reads the frames that reach one rank."""
+
+    def __init__(self, comm: Communicator, rank: int, templates: Mapping[Opcode, bytes]) -> None:
+        self._mtu = comm.mtu
+        self._stride = layout.max_frame_length(comm.mtu)
+        self._full = layout.UD_PAYLOAD + comm.mtu + layout.ICRC_LEN
+        self._template, self._fixed = _chunk_words(templates[Opcode.UD_SEND_ONLY_IMM], self._full)
+        self._pairs, self._pair_src = _known_pairs(comm, rank)
+        self._packets = PacketReader(comm, rank)
+
+    def decode(self, frames: U8, lengths: Integers) -> Batch:
+        """Take apart ``frames`` of shape (n, stride), each row of which begins with a frame of ``lengths`` bytes.
+
+        The rows are altered, and the result's payloads are views into them. ValueError if the stride cannot hold the
+        communicator's longest frame.
+        """
+        if frames.shape[1] < self._stride:
+            raise ValueError(f"rows of {frames.shape[1]} bytes: an MTU of {self._mtu} needs {self._stride}")
+        batch = Batch()
+        if not len(lengths):
+            return batch
+        odd = (frames[:, _WORDS].view(np.uint64) ^ self._template) & self._fixed
+        if not odd.any() and (lengths == self._full).all():
+            columns = self._read_full(frames, batch)
+        else:
+            columns = self._read_mixed(frames, lengths, odd.any(axis=1) | (lengths != self._full), batch)
+        batch.chunks = self._select(frames, columns)
+        return batch
+
+    def _read_full(self, frames: U8, batch: Batch) -> _Columns:
+        """Frames that agree with the template of a full chunk."""
+        words = frames[:, _WORDS].view(np.uint64)
+        np.bitwise_or(words, _ONES, out=words)
+        intact = np.array([crc32(row) == RESIDUE for row in frames[:, COVERED : self._full]])
+        pair = frames[:, _PAIR].view(np.uint64)[:, 0]
+        at = self._pairs[:-1].searchsorted(pair)
+        keep = intact & (self._pairs[at] == pair)
+        if not keep.all():
+            self._count_refused(frames, intact, keep, batch)
+        psn = frames[:, layout.BTH_ACKREQ : layout.BTH_ACKREQ + 4].view(">u4")[:, 0] & 0xFFFFFF
+        imm = frames[:, layout.UD_IMM : layout.UD_IMM + 4].view(">u4")[:, 0]
+        length = np.full(len(frames), self._mtu, np.int32)
+        return _Columns(keep, self._pair_src[at], psn.astype(np.uint32), imm.astype(np.uint32), length)
+
+    def _count_refused(self, frames: U8, intact: Bool, keep: Bool, batch: Batch) -> None:
+        for i in np.flatnonzero(~keep).tolist():
+            src, dst = struct.unpack("!II", frames[i, _PAIR].tobytes())
+            reason = self._packets.stranger(src, dst, multicast=True) if intact[i] else "bad_icrc"
+            count(batch, reason or "unknown_qp")
+
+    def _read_mixed(self, frames: U8, lengths: Integers, odd: Bool, batch: Batch) -> _Columns:
+        """Runs of full chunks by columns, the rows between them (those in ``odd``) one by one."""
+        n = len(lengths)
+        columns = _Columns.of_nothing(n)
+        start = 0
+        for i in [*np.flatnonzero(odd).tolist(), n]:
+            if i > start:
+                columns.put(slice(start, i), self._read_full(frames[start:i], batch))
+            if i < n:
+                self._read_one(frames[i], int(lengths[i]), i, columns, batch)
+            start = i + 1
+        return columns
+
+    def _read_one(self, frame: U8, length: int, row: int, columns: _Columns, batch: Batch) -> None:
+        packet = self._packets.read(frame, length)
+        if isinstance(packet, str):
+            count(batch, packet)
+        elif isinstance(packet, RcPacket):
+            batch.rc.append(packet)
+        else:
+            columns.keep[row] = True
+            columns.src[row], columns.psn[row], columns.imm[row], columns.length[row] = packet
+
+    def _select(self, frames: U8, columns: _Columns) -> Chunks | None:
+        """The rows in ``keep``; only where others lie between them is the payload copied."""
+        rows = np.flatnonzero(columns.keep)
+        if not len(rows):
+            return None
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        at: slice | npt.NDArray[np.intp] = slice(first, last) if last - first == len(rows) else rows
+        payload = frames[:, layout.UD_PAYLOAD : layout.UD_PAYLOAD + self._mtu][at]
+        return Chunks(columns.src[at], columns.psn[at], columns.imm[at], columns.length[at], payload)
+
+
+def count(batch: Batch, reason: str) -> None:
+    """Count one frame of ``batch`` as rejected for ``reason``."""
+    batch.rejected[reason] = batch.rejected.get(reason, 0) + 1
+
+
+def _icrc_words() -> U64:
+    ones = np.zeros(_WORDS.stop - COVERED, np.uint8)
+    ones[: layout.EXTENDED - COVERED] = HEADER_MASK[COVERED:]
+    return ones.view(np.uint64)
+
+
+_ONES = _icrc_words()
+
+
+def _chunk_words(template: bytes, size: int) -> tuple[U64, U64]:
+    """The words of a full chunk's header, ``size`` bytes long as a frame, and ones where every chunk has the same."""
+    frame = bytearray(template)
+    struct.pack_into("!H", frame, layout.IP_TOTAL_LENGTH, size - layout.ETH_LEN)
+    struct.pack_into("!H", frame, layout.UDP_LENGTH, size - layout.ETH_LEN - layout.IP_LEN)
+    frame[layout.BTH_QPN : layout.BTH_QPN + 3] = MULTICAST_QPN.to_bytes(3, "big")
+    fixed = np.full(len(frame), 0xFF, np.uint8)
+    for start, stop in _VARYING:
+        fixed[start:stop] = 0
+    return np.frombuffer(bytes(frame), np.uint8)[_WORDS].view(np.uint64), fixed[_WORDS].view(np.uint64)
+
+
+def _known_pairs(comm: Communicator, rank: int) -> tuple[U64, I32]:
+    """Each (source, group) that chunks may come with, as the 8 bytes that they are on the wire, and the source's rank.
+
+    Sorted, with one entry more that equals none: a search in the rest that ends behind the last finds it.
+    """
+    pairs = [
+        (int(np.frombuffer(struct.pack("!II", peer.ip, group.ip), np.uint64)[0]), peer.rank)
+        for peer in comm.peers
+        for group in comm.groups
+        if peer.rank != rank
+    ]
+    pairs = [*sorted(pairs), (0, -1)]
+    return np.array([key for key, _ in pairs], np.uint64), np.array([src for _, src in pairs], np.int32)
