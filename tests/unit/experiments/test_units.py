@@ -124,9 +124,13 @@ def test_prefixes_scale_exactly(number: object, prefix: str) -> None:
 def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
     for parse in (units.parse_rate, units.parse_size, units.parse_probability, units.parse_time):
         try:
-            assert parse(text) >= 0
+            value = parse(text)
         except UserError as error:
-            assert "\n" not in str(error)
+            complaint = str(error)
+        else:
+            complaint = ""
+            assert value >= 0
+        assert "\n" not in complaint
 
 
 def test_formats_are_the_ones_people_know() -> None:

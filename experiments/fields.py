@@ -1,0 +1,63 @@
+"""The kinds of field that a scenario has: what each reads, and what pydantic's complaints look like in one line.
+
+Text goes through :mod:`experiments.units`, so that a YAML file, the command line and a ``summary.json`` mean the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
+
+from experiments import units
+from experiments.errors import UserError
+
+
+def _rate(value: Any, info: ValidationInfo) -> Any:
+    return units.parse_rate(value, str(info.field_name)) if isinstance(value, str) else value
+
+
+def _size(value: Any, info: ValidationInfo) -> Any:
+    return units.parse_size(value, str(info.field_name)) if isinstance(value, str) else value
+
+
+def _time(value: Any, info: ValidationInfo) -> Any:
+    return units.parse_time(value, str(info.field_name)) if isinstance(value, str) else value
+
+
+def _share(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, str):
+        return units.parse_probability(value, str(info.field_name))
+    if isinstance(value, int) and value != 0:
+        raise UserError(f"{info.field_name} {value}: write a percentage like {value}%, or a fraction like 0.01")
+    return value
+
+
+def _words(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
+"""bit/s; text is read by :func:`units.parse_rate`."""
+Size = Annotated[int, BeforeValidator(_size), Field(ge=0)]
+"""Bytes; text is read by :func:`units.parse_size`."""
+Nanoseconds = Annotated[int, BeforeValidator(_time), Field(ge=0)]
+"""Text is read by :func:`units.parse_time`."""
+Probability = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
+"""0 to 1; text is read by :func:`units.parse_probability`."""
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+"""A list, or text with commas."""
+Count = Annotated[int, Field(ge=1)]
+
+
+def first_complaint(problem: ValidationError, known: dict[str, list[str]]) -> str:
+    """The first complaint of pydantic in one line: field, value, what would have been right.
+
+    ``known`` has the fields of each list of nested values, by the list's name, and those of the model itself under "".
+    """
+    first = problem.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
+    if first["type"] == "extra_forbidden":
+        fields = known[where.partition(".")[0] if "." in where else ""]
+        return f"scenario has no {where!r}: known are {', '.join(fields)}"
+    return f"{where} {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"

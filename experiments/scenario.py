@@ -1,0 +1,248 @@
+"""A scenario: every parameter of an experiment as one value, complete, checked against itself, and repeatable.
+
+A scenario is made from what the user gave (command line, YAML file, or the ``scenario`` block of a ``summary.json``)
+and holds it *resolved*: defaults filled in, the topology's parameters spelt out, both the emulated and the shaped rate.
+Given back as input it repeats the run. Whatever cannot run as asked is refused here, before anything is started.
+
+Only links scale: with ``scale`` 1000 a link of 56 Gbit/s and 1 us is shaped at 56 Mbit/s and 1 ms. All other times are
+times of this machine.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from endpoints.collectives.registry import Collective, UnknownCollective, collective
+from endpoints.core.communicator import FRAME_OVERHEAD_UD, ROCE_MTUS
+from endpoints.core.config import Cutoff, ProtocolConfig
+from experiments import units
+from experiments.errors import UserError
+from experiments.fields import Count, Nanoseconds, Probability, Rate, Size, Words, first_complaint
+from experiments.targets import capture_target, host_name
+from topo.fabric import Fabric, FabricError
+from topo.registry import parse_topology
+from topo.shaping import MAX_RATE_BPS, MIN_RATE_BPS
+
+_PROTOCOL = ProtocolConfig()
+"""The protocol's own defaults, which are chosen and explained there."""
+
+
+class Impairment(BaseModel):
+    """Something that is done to packets at endpoints: by chance, or to packets that are named.
+
+    ``kind`` is a module of ``endpoints/impairments``; ``hosts`` are where it acts and ``senders`` whose packets it hits
+    (names or ranks; empty: all). Either ``probability`` or ``psns`` says which; ``time_ns`` is how long, for a delay.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    direction: Literal["rx", "tx"] = "rx"
+    hosts: Words = ()
+    senders: Words = ()
+    probability: Probability | None = None
+    psns: tuple[int, ...] | None = None
+    time_ns: Nanoseconds | None = None
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        if (self.probability is None) == (self.psns is None):
+            raise UserError(f"impairment {self.kind}: give either a probability or a list of psns")
+        return self
+
+
+class Scenario(BaseModel):
+    """All parameters of an experiment, resolved. Units are in the names; ``scale`` is explained above."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | None = None
+
+    topology: str = "fattree,k=4"
+    rate_bps: Rate = 50_000_000
+    scale: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    shaped_bps: int | None = None
+    link_delay_ns: Nanoseconds = 0
+    queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+
+    algorithms: Words = ("mcast_allgather",)
+    size_bytes: Size = 1 << 20
+    mtu: int = 4096
+    iterations: Count = 1
+    seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
+    input: str | None = None
+
+    trees: Count = 1
+    chains: Count | None = None
+    send_batch: Count = _PROTOCOL.send_batch
+    rq_depth: Count = 128
+    cutoff: Literal["inactivity", "deadline"] = "inactivity"
+    slack_chunks: Count = _PROTOCOL.slack_chunks
+    op_bits: Annotated[int, Field(ge=8, le=16)] = 8
+    peer_timeout_ns: Nanoseconds = _PROTOCOL.peer_timeout_ns
+    op_timeout_ns: Nanoseconds = _PROTOCOL.op_timeout_ns
+    op_timeout_scaling: Count = _PROTOCOL.op_timeout_scaling
+
+    loss: Probability = 0.0
+    reorder: Probability = 0.0
+    duplicate: Probability = 0.0
+    corrupt: Probability = 0.0
+    delay: Probability = 0.0
+    delay_ns: Nanoseconds = 5_000_000
+    impairments: tuple[Impairment, ...] = ()
+
+    capture: Words = ()
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Scenario:
+        """The scenario for ``values``; :class:`UserError` with one line for the first thing that is wrong."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as problem:
+            known = {"": list(cls.model_fields), "impairments": list(Impairment.model_fields)}
+            raise UserError(first_complaint(problem, known)) from None
+
+    @field_validator("topology")
+    @classmethod
+    def _known_topology(cls, value: str) -> str:
+        try:
+            fabric = parse_topology(value)
+        except FabricError as problem:
+            raise UserError(f"topology: {problem}") from None
+        return ",".join([fabric.topology, *(f"{key}={number}" for key, number in fabric.params.items())])
+
+    @field_validator("algorithms")
+    @classmethod
+    def _known_algorithms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise UserError("algorithms: none is named; `treecast algorithms` lists them")
+        for name in value:
+            try:
+                collective(name)
+            except UnknownCollective as problem:
+                raise UserError(str(problem)) from None
+            if value.count(name) > 1:
+                raise UserError(f"algorithms: {name} is listed twice; use iterations to repeat it")
+        return value
+
+    @field_validator("mtu")
+    @classmethod
+    def _roce_mtu(cls, value: int) -> int:
+        if value not in ROCE_MTUS:
+            raise UserError(f"mtu {value}: not a RoCE path MTU, which are {', '.join(map(str, ROCE_MTUS))} bytes")
+        return value
+
+    @model_validator(mode="after")
+    def _resolve(self) -> Self:
+        resolved = {
+            "shaped_bps": self._shaped_rate(),
+            "chains": self._chains(),
+            "impairments": tuple(self._named(entry) for entry in self.impairments),
+            "capture": tuple(capture_target(self.fabric, target) for target in self.capture),
+            "name": self.name or self._default_name(),
+        }
+        for field, value in resolved.items():
+            object.__setattr__(self, field, value)  # frozen for everybody else
+        self._check_numbering()
+        return self
+
+    @cached_property
+    def fabric(self) -> Fabric:
+        """The fabric that ``topology`` describes."""
+        return parse_topology(self.topology)
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks, P: every host of the fabric."""
+        return len(self.fabric.hosts)
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The algorithms, in the order in which they run."""
+        return tuple(collective(name) for name in self.algorithms)
+
+    @property
+    def protocol(self) -> ProtocolConfig:
+        """The protocol's knobs."""
+        return ProtocolConfig(
+            chains=self.chains,
+            send_batch=self.send_batch,
+            cutoff=Cutoff(self.cutoff),
+            slack_chunks=self.slack_chunks,
+            peer_timeout_ns=self.peer_timeout_ns,
+            op_timeout_ns=self.op_timeout_ns,
+            op_timeout_scaling=self.op_timeout_scaling,
+        )
+
+    @property
+    def link_rate_bps(self) -> int:
+        """The rate at which links are really shaped."""
+        assert self.shaped_bps is not None  # resolved
+        return self.shaped_bps
+
+    @property
+    def shaped_delay_ns(self) -> int:
+        """The delay that links really have."""
+        return round(self.link_delay_ns * self.scale)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that all hosts together need at once: each its own block, its receive buffer and its staging ring."""
+        buffers = max(entry.buffer_bytes(self.ranks, self.size_bytes) for entry in self.collectives)
+        staging = 2 * self.rq_depth * (self.mtu + FRAME_OVERHEAD_UD)
+        return self.ranks * (self.size_bytes + buffers + staging)
+
+    def check_memory(self, available: int) -> None:
+        """Refuse what does not fit into ``available`` bytes."""
+        if self.memory_bytes > available:
+            raise UserError(
+                f"size_bytes {units.format_size(self.size_bytes)}: {self.ranks} ranks need "
+                f"{self.memory_bytes / 2**30:.1f} GiB of memory and {available / 2**30:.1f} GiB are free; "
+                "use a smaller size or a smaller topology"
+            )
+
+    def _shaped_rate(self) -> int:
+        shaped = round(self.rate_bps / self.scale)
+        if self.shaped_bps not in (None, shaped):
+            raise UserError(
+                f"shaped_bps {self.shaped_bps}: rate_bps {self.rate_bps} / scale {self.scale:g} = {shaped}; leave it out"
+            )
+        rate = units.format_rate(shaped)
+        if shaped < MIN_RATE_BPS:
+            raise UserError(f"rate_bps {self.rate_bps}: links of {rate} carry nothing; write the unit, like 50M")
+        if shaped > MAX_RATE_BPS:
+            cure = self.rate_bps // 50_000_000
+            raise UserError(f"rate_bps {rate}: more than can be emulated at full speed; add a scale, like {cure}")
+        return shaped
+
+    def _chains(self) -> int:
+        if self.chains is not None and self.chains > self.ranks:
+            raise UserError(f"chains {self.chains}: {self.topology} has {self.ranks} ranks, so at most {self.ranks}")
+        return self.chains or self.ranks
+
+    def _named(self, entry: Impairment) -> Impairment:
+        def resolve(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(host_name(self.fabric, name, f"impairments {entry.kind}") for name in names)
+
+        return entry.model_copy(update={"hosts": resolve(entry.hosts), "senders": resolve(entry.senders)})
+
+    def _default_name(self) -> str:
+        topology = self.topology.replace("=", "").replace(",", "-")
+        return re.sub(r"[^A-Za-z0-9._-]", "-", "-".join([topology, *self.algorithms]))[:64]
+
+    def _check_numbering(self) -> None:
+        """The immediate must number every chunk of a receive buffer (PAPER 1.1)."""
+        chunk_bits = 32 - self.op_bits
+        for entry in self.collectives:
+            blocks = self.ranks if entry.kind == "allgather" else 1
+            chunks = blocks * -(-self.size_bytes // self.mtu)
+            if chunks > 1 << chunk_bits:
+                raise UserError(
+                    f"size_bytes {units.format_size(self.size_bytes)}: {entry.name} of {self.ranks} ranks at mtu "
+                    f"{self.mtu} has {chunks} chunks and {chunk_bits} bits number {1 << chunk_bits}; "
+                    "use a larger mtu, a smaller size or fewer op_bits"
+                )
