@@ -209,7 +209,7 @@ class Scenario(BaseModel):
         shaped = round(self.rate_bps / self.scale)
         if self.shaped_bps not in (None, shaped):
             raise UserError(
-                f"shaped_bps {self.shaped_bps}: rate_bps {self.rate_bps} / scale {self.scale:g} = {shaped}; leave it out"
+                f"shaped_bps {self.shaped_bps}: {self.rate_bps} / scale {self.scale:g} = {shaped}; leave it out"
             )
         rate = units.format_rate(shaped)
         if shaped < MIN_RATE_BPS:
@@ -235,7 +235,7 @@ class Scenario(BaseModel):
         return re.sub(r"[^A-Za-z0-9._-]", "-", "-".join([topology, *self.algorithms]))[:64]
 
     def _check_numbering(self) -> None:
-        """The immediate must number every chunk of a receive buffer (PAPER 1.1)."""
+        """The immediate must number every chunk of a receive buffer, beside the operation's id."""
         chunk_bits = 32 - self.op_bits
         for entry in self.collectives:
             blocks = self.ranks if entry.kind == "allgather" else 1

@@ -1,0 +1,87 @@
+"""Data: real bytes, different for each rank, and a comparison that sees every wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from endpoints.collectives.registry import collective
+from experiments.data import Data, file_size, size_per_rank
+from experiments.errors import UserError
+
+ALLGATHER = collective("mcast_allgather")
+BROADCAST = collective("mcast_broadcast")
+
+
+def gathered(data: Data, ranks: int) -> np.ndarray:
+    return np.concatenate([data.block(rank) for rank in range(ranks)])
+
+
+def test_seeded_blocks_repeat_and_differ_by_rank_and_seed() -> None:
+    data = Data(1000, seed=7)
+    assert (data.block(3) == Data(1000, seed=7).block(3)).all()
+    assert (data.block(3) != data.block(4)).any()
+    assert (data.block(3) != Data(1000, seed=8).block(3)).any()
+
+
+@given(st.binary(min_size=1, max_size=300), st.integers(1, 9))
+def test_a_file_split_over_the_ranks_is_whole_and_padded_with_zeros(content: bytes, ranks: int) -> None:
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as file:
+        path = Path(file.name)
+        path.write_bytes(content)
+        size = size_per_rank(file_size(path), ranks)
+        whole = gathered(Data(size, 0, path), ranks).tobytes()
+    assert whole.rstrip(b"\0") == content.rstrip(b"\0")
+    assert len(whole) == size * ranks < len(content) + ranks
+
+
+def test_with_a_size_of_its_own_the_first_bytes_of_a_file_take_part(tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(bytes(range(10)))
+    assert gathered(Data(2, 0, path), 3).tobytes() == bytes(range(6))
+
+
+@pytest.mark.parametrize("make", [None, b""])
+def test_a_missing_or_empty_file_is_refused_by_name(tmp_path: Path, make: bytes | None) -> None:
+    path = tmp_path / "input"
+    if make is not None:
+        path.write_bytes(make)
+    with pytest.raises(UserError, match=str(path)):
+        file_size(path)
+    with pytest.raises(UserError, match=str(tmp_path)):
+        file_size(tmp_path)
+
+
+def test_what_was_sent_has_no_wrong_byte() -> None:
+    data = Data(100, seed=1)
+    assert data.wrong_bytes(ALLGATHER, 4, gathered(data, 4)) == 0
+    assert data.wrong_bytes(BROADCAST, 4, data.block(0)) == 0
+
+
+@given(st.sets(st.integers(0, 399), min_size=1, max_size=20))
+def test_every_wrong_byte_counts_once(places: set[int]) -> None:
+    data = Data(100, seed=1)
+    received = gathered(data, 4)
+    for place in places:
+        received[place] ^= 0x40
+    assert data.wrong_bytes(ALLGATHER, 4, received) == len(places)
+
+
+def test_missing_and_surplus_bytes_are_wrong() -> None:
+    data = Data(100, seed=1)
+    received = gathered(data, 4)
+    assert data.wrong_bytes(ALLGATHER, 4, received[:250]) == 150
+    assert data.wrong_bytes(ALLGATHER, 4, np.concatenate([received, received[:5]])) == 5
+
+
+def test_in_a_broadcast_only_the_root_contributes() -> None:
+    data = Data(100, seed=1)
+    assert (data.contribution(BROADCAST, 0) == data.block(0)).all()
+    assert data.contribution(BROADCAST, 1).size == 0
+    assert data.contribution(ALLGATHER, 1).size == 100
