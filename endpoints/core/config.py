@@ -39,7 +39,7 @@ class ProtocolConfig:
     scheduling_ns: int = 10 * MS
     read_window: int = 32
     read_chunks: int = 16
-    peer_timeout_ns: int = 3_000 * MS
+    peer_timeout_ns: int = 4_000 * MS
     op_timeout_ns: int = 10_000 * MS
     op_timeout_scaling: int = 5
 

@@ -142,7 +142,7 @@ class QueuePair:
     # -- arrivals -----------------------------------------------------------------------------------------------
 
     def receive(self, packet: RcPacket, now: int) -> str | None:
-        """Take a packet; returns the reason if it was of no use (``duplicate``, ``out_of_sequence``, ``stale``)."""
+        """Take a packet; returns the reason if it was of no use (``duplicate``, ``stale``, ...)."""
         if self.failed:
             return "connection_lost"
         if packet.opcode is Opcode.RC_ACKNOWLEDGE:
@@ -158,24 +158,33 @@ class QueuePair:
         if psn < self._expected:
             self._execute(packet, psn, first_time=False)
             return "duplicate"
-        if psn in self._early:
-            return "duplicate"
         if psn > self._expected:
             return self._keep(packet, psn)
         self._execute(packet, psn, first_time=True)
         self._nak_sent = False
         while (early := self._early.pop(self._expected, None)) is not None:
-            self._execute(early, self._expected, first_time=True)
+            if early.reth is not None:
+                self._expected += self._packets(early.reth.length)  # it was served when it came
+            else:
+                self._execute(early, self._expected, first_time=True)
         if self._early:
             self._nak()
         return None
 
     def _keep(self, packet: RcPacket, psn: int) -> str:
-        if len(self._early) < EARLY_LIMIT:
-            if packet.reth is not None:
-                self._serve(_Response(psn, packet.reth, self._packets(packet.reth.length)))
-            packet.payload = bytes(packet.payload)
-            self._early[psn] = packet
+        """A request came before its turn: serve a READ at once, keep a SEND, ask for what is missing before it."""
+        known = psn in self._early or any(
+            kept.reth is not None and first < psn < first + self._packets(kept.reth.length)
+            for first, kept in self._early.items()
+        )
+        if not known and len(self._early) >= EARLY_LIMIT:
+            return "too_early"
+        if packet.reth is not None:
+            self._serve(_Response(psn, packet.reth, self._packets(packet.reth.length)))
+        if known:
+            return "duplicate"
+        packet.payload = bytes(packet.payload)
+        self._early[psn] = packet
         self._nak()
         return "out_of_sequence"
 
@@ -254,7 +263,7 @@ class QueuePair:
             self._rto.sample(now - work.sent_at)
         work.got.add(index)
         self._note_overtaken(work, index, now)
-        self._acknowledged(work.psn - 1, now)
+        # No word on earlier SENDs: a READ may have been executed before its turn.
         self._progressed(now)
         self._events.append(ReadData(work.context, index, packet.payload))  # type: ignore[arg-type]
         if len(work.got) == work.count:

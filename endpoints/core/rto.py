@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-BACKOFF_LIMIT = 4
+BACKOFF_LIMIT = 2
 
 
 class RetransmissionTimeout:
-    """Smoothed round-trip time and its variation, in nanoseconds; doubles on expiry up to ``BACKOFF_LIMIT`` times.
+    """Smoothed round-trip time and its variation, in nanoseconds; doubles once on expiry.
 
-    The bound on the doubling is deliberate: the fabric is paced, so that repeating cannot collapse it, and a link that
+    Never more than ``BACKOFF_LIMIT`` times the initial value, and deliberately so: the fabric is paced, so that repeating cannot collapse it, and a link that
     loses a third of its packets must not be taken for a dead peer.
     """
 
@@ -21,9 +21,8 @@ class RetransmissionTimeout:
 
     def current(self) -> int:
         """The timeout to use now."""
-        if self._smoothed is None:
-            return self._initial * self._backoff
-        return max(self._floor, self._smoothed + 4 * self._variation) * self._backoff
+        base = self._initial if self._smoothed is None else self._smoothed + 4 * self._variation
+        return min(max(self._floor, base) * self._backoff, self._initial * BACKOFF_LIMIT)
 
     def sample(self, round_trip_ns: int) -> None:
         """Take a round trip of something that was sent once (Karn's rule is the caller's)."""

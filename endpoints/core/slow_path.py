@@ -129,11 +129,13 @@ class Recovery:
         self._ask(missing, now)
 
     def _skip_lost(self, block: int) -> None:
+        """Go round the order of suppliers to the next that may still answer."""
         order = self._suppliers(self._roots[block])
-        while self._stage[block] < len(order) and order[self._stage[block]] in self._lost:
-            self._stage[block] += 1
-        if self._stage[block] >= len(order):
+        if self._lost.issuperset(order):
             raise Exhausted(self._roots[block])
+        while order[self._stage[block] % len(order)] in self._lost:
+            self._stage[block] += 1
+        self._stage[block] %= len(order)
 
     def _ask(self, missing: dict[int, list[tuple[int, int]]], now: int) -> None:
         questions: dict[int, list[tuple[int, int]]] = {}
