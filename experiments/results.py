@@ -1,0 +1,107 @@
+"""The result file ``summary.json``: one schema with a version number, from which every figure of a report comes.
+
+Times are as measured, in seconds of this machine; bandwidths and times at the emulated rate follow from the scenario's
+``scale`` and are never stored. Counts are sums over all ranks unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from experiments.errors import UserError
+from experiments.scenario import Scenario
+
+VERSION: Literal[1] = 1
+SUMMARY = "summary.json"
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlatformInfo(_Value):
+    """What the run ran on. ``impairments`` has the mechanism by kind, ``versions`` the program's by name."""
+
+    kernel: str
+    datapath: Literal["kernel", "user"]
+    impairments: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    sysctls: dict[str, int] = {}
+
+
+class Packets(_Value):
+    """Multicast chunks. ``lost`` is what disappeared without our doing, ``rejected`` what was dropped, by reason."""
+
+    sent: int = 0
+    received: int = 0
+    duplicates: int = 0
+    dropped_injected: int = 0
+    lost: int = 0
+    recovered: int = 0
+    rejected: dict[str, int] = {}
+
+
+class Run(_Value):
+    """One operation of one algorithm.
+
+    ``seconds`` is the slowest rank's time from its first barrier message to its last handshake, None where a rank did
+    not finish; ``limit_seconds`` what the receiving link needs for the payload alone, ``limit_ratio`` that over
+    ``seconds``. ``phases`` has the seconds of each rank by phase. Links are directed: ``"h1->e00"``; their bytes
+    include headers. ``injected`` counts packets hit by impairments, by kind; which they were is in the result folder.
+    """
+
+    algorithm: str
+    iteration: int = Field(ge=1)
+    ranks: int
+    bytes_per_rank: int
+    verified: bool
+    wrong_bytes: int = 0
+    error: str | None = None
+    seconds: float | None
+    limit_seconds: float
+    limit_ratio: float | None
+    phases: dict[str, list[float]] = {}
+    packets: Packets = Packets()
+    injected: dict[str, int] = {}
+    link_bytes: dict[str, int] = {}
+    link_bytes_theory: dict[str, int] = {}
+    host_tx_bytes: dict[str, int] = {}
+    cpu: dict[str, float] = {}
+
+
+class Fidelity(_Value):
+    """Whether the emulation was true: whether this machine kept up with the network that it played."""
+
+    verdict: Literal["valid", "overloaded", "unknown"] = "unknown"
+    reasons: list[str] = ["not assessed"]
+
+
+class Summary(_Value):
+    """Everything that one experiment found."""
+
+    version: Literal[1] = VERSION
+    scenario: Scenario
+    platform: PlatformInfo
+    runs: list[Run]
+    fidelity: Fidelity = Fidelity()
+
+    @property
+    def verified(self) -> bool:
+        """Whether there were runs and every byte of each was right."""
+        return bool(self.runs) and all(run.verified for run in self.runs)
+
+    def to_json(self) -> str:
+        """The file's text."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Summary:
+        """The summary that :meth:`to_json` wrote; :class:`UserError` for anything else."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as problem:
+            first = problem.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the text"
+            raise UserError(f"{SUMMARY}: {where}: {first['msg']} (this program reads version {VERSION})") from None
