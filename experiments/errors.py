@@ -6,6 +6,10 @@ its checks, 2 bad usage or input, 3 the environment lacks something, 130 interru
 
 from __future__ import annotations
 
+import sys
+import traceback
+from collections.abc import Callable
+
 EXIT_OK = 0
 EXIT_INTERRUPTED = 130
 
@@ -54,3 +58,27 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, signal_name: str) -> None:
         self.signal_name = signal_name
         super().__init__(f"interrupted by {signal_name}")
+
+
+def complain(line: str) -> None:
+    """One line on standard error, under the program's name."""
+    sys.stderr.write(f"treecast: {line}\n")
+    sys.stderr.flush()
+
+
+def exit_code_of(action: Callable[[], int]) -> int:
+    """Do ``action`` and return its exit code, or that of the error which ended it, told in one line.
+
+    An error that is none of ours is a defect of the program and keeps its traceback.
+    """
+    try:
+        return action()
+    except TreecastError as problem:
+        complain(str(problem))
+        return problem.exit_code
+    except KeyboardInterrupt as stop:
+        complain(str(stop) or "interrupted")
+        return EXIT_INTERRUPTED
+    except Exception:  # noqa: BLE001  # whatever it is, the exit code must say that it failed
+        traceback.print_exc()
+        return 1
