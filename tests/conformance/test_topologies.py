@@ -96,7 +96,9 @@ def test_the_parameters_make_the_same_fabric_again(fabric: Fabric) -> None:
 def test_addresses_are_well_formed(fabric: Fabric) -> None:
     for host in fabric.hosts:
         octets = [int(part) for part in host.ip.split(".")]
-        assert octets[0] == 10 and all(0 <= o <= 255 for o in octets) and 2 <= octets[3] <= 254
+        assert octets[0] == 10
+        assert all(0 <= octet <= 255 for octet in octets)
+        assert 2 <= octets[3] <= 254
         assert re.fullmatch(r"02(:[0-9a-f]{2}){5}", host.mac)
     assert all(0 < s.dpid < 1 << 48 for s in fabric.switches), "Mininet's user switch takes 12 hexadecimal digits"
 
