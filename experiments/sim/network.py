@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from controller.forwarding import lookup
 from controller.rules import SwitchRules
@@ -18,7 +19,8 @@ from endpoints.core.pacing import SECOND
 from topo.fabric import Fabric, link_key
 
 Arrival = Callable[[bytes, int], None]
-Drop = Callable[[str, bytes], bool]
+Fault = Callable[[str, bytes], Sequence[tuple[int, bytes]]]
+"""(link key, frame) -> what comes out instead, each with an extra delay in ns: none, one, or several frames."""
 
 
 class Clock:
@@ -64,7 +66,7 @@ class Network:
         self._path: dict[tuple[str, int, bytes], tuple[int, ...]] = {}
         self._peer = {(node, port): peer for node, port, peer in fabric.directed_links}
         self.arrival: dict[str, Arrival] = {}
-        self.drop: Drop | None = None
+        self.fault: Fault | None = None
         self.link_bytes: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
 
@@ -80,10 +82,10 @@ class Network:
         free += -(-len(frame) * 8 * SECOND // self._model.rate_bps)
         self._free[node, port] = free
         self.link_bytes[key] += len(frame)
-        if self.drop is not None and self.drop(key, frame):
-            self.lost["injected"] += 1
-            return
-        self._clock.at(free + self._model.delay_ns, lambda: self._arrive(peer, node, frame))
+        copies: Sequence[tuple[int, bytes]] = [(0, frame)] if self.fault is None else self.fault(key, frame)
+        self.lost["injected"] += not copies
+        for delay, copy in copies:
+            self._clock.at(free + self._model.delay_ns + delay, partial(self._arrive, peer, node, copy))
 
     def _arrive(self, node: str, sender: str, frame: bytes) -> None:
         if node in self._fabric.host:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from ipaddress import IPv4Address
+from typing import Any
 
 import numpy as np
+
+from controller.live import Live
+from controller.plan import assign_slots, make_plan
 
 from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
@@ -16,7 +21,10 @@ from endpoints.core.endpoint import Endpoint
 from endpoints.core.events import Completed, Event, Failed
 from endpoints.core.packets import U8
 from endpoints.station import Impairments, Station, Wire
-from experiments.sim.network import Clock, Network
+from endpoints.wire.codec import Codec
+from endpoints.wire.templates import Templates, build_templates
+from experiments.sim.network import Clock, LinkModel, Network
+from topo.fabric import Fabric
 
 TRANSMIT_BUDGET = 64
 STRIDE_MARGIN = 128
@@ -102,6 +110,27 @@ class Outcome:
     def failures(self) -> dict[int, Failed]:
         """Ranks that failed, and how."""
         return {rank: end for rank, end in enumerate(self.ends) if isinstance(end, Failed)}
+
+
+@cache
+def _templates() -> Templates:
+    return build_templates()
+
+
+def build_world(
+    fabric: Fabric, comm: Communicator, *, model: LinkModel | None = None, **options: Any
+) -> World:
+    """A world on ``fabric`` with the rules that the controller plans when every host has joined every tree.
+
+    ``options`` are those of :class:`World`.
+    """
+    groups = [str(IPv4Address(group.ip)) for group in comm.groups]
+    members = {group: frozenset(fabric.host) for group in groups}
+    plan = make_plan(Live(fabric), members, assign_slots(groups, {}))
+    clock = Clock()
+    network = Network(fabric, plan.rules, model or LinkModel(comm.rate_bps), clock)
+    templates = _templates()
+    return World(network, clock, comm, [Codec(comm, rank, templates) for rank in range(comm.size)], **options)
 
 
 class World:

@@ -1,0 +1,249 @@
+"""A host's process: forked from a warm parent, enters its host's network namespace, runs operations on command.
+
+The parent imports everything once and forks (importing Scapy and numpy in 128 processes would take a minute of CPU).
+Parent and child talk over a pipe: commands in, one answer each. Buffers are files that both map, so that whoever asked
+for an operation judges its result and not the endpoint that made it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+import os
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from endpoints.collectives.registry import collective
+from endpoints.core.communicator import Communicator
+from endpoints.core.config import ProtocolConfig
+from endpoints.core.endpoint import Endpoint
+from endpoints.core.events import Completed, Event, Failed, PhaseEntered
+from endpoints.core.packets import U8, Opcode
+from endpoints.core.states import Phase
+from endpoints.impairments.impairer import Impairer
+from endpoints.impairments.spec import ImpairmentSpec
+from endpoints.io.clock import now_ns
+from endpoints.io.loop import Loop
+from endpoints.io.ring import Ring
+from endpoints.io.roce_port import RocePort
+from endpoints.station import Station
+from endpoints.wire.codec import Codec
+
+CLONE_NEWNET = 0x40000000
+UNWRITTEN = 0xA5
+"""What a receive buffer holds before an operation, so that a byte that nobody wrote is not mistaken for a zero."""
+
+PHASES = tuple(Phase)
+
+
+@dataclass(frozen=True, slots=True)
+class HostSetup:
+    """All that one endpoint needs to begin. ``namespace`` is a path such as ``/proc/123/ns/net``."""
+
+    namespace: str
+    interface: str
+    comm: Communicator
+    rank: int
+    config: ProtocolConfig
+    templates: Mapping[Opcode, bytes]
+    seed: int
+    rq_depth: int
+    impairments: tuple[ImpairmentSpec, ...]
+    progress: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunOperation:
+    """Run one collective. ``data`` and ``buffer`` are files; the barrier is entered at ``start_at`` (monotonic ns)."""
+
+    algorithm: str
+    data: Path
+    buffer: Path
+    start_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The endpoint is up: its ring is open and its groups are joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The endpoint's process met an exception."""
+
+    rank: int
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankResult:
+    """What one rank says of one operation; its buffer is judged by others. Times in monotonic ns."""
+
+    rank: int
+    phases: list[tuple[str, int]]
+    failure: tuple[str, int | None] | None
+    counters: dict[str, int]
+    ring_dropped: int
+    cpu_seconds: float
+    hits: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+def enter_namespace(path: str) -> None:
+    """Move this process into a network namespace (setns, Linux 3.0)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if libc.setns(descriptor, CLONE_NEWNET) != 0:
+            error = ctypes.get_errno()
+            raise OSError(error, f"cannot enter {path}: {os.strerror(error)}")
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(slots=True)
+class HostProcess:
+    """The parent's handle of one endpoint process."""
+
+    rank: int
+    process: ForkProcess
+    pipe: Connection
+
+    def send(self, command: HostSetup | RunOperation | Stop) -> None:
+        """Give a command."""
+        self.pipe.send(command)
+
+
+def fork_hosts(count: int) -> list[HostProcess]:
+    """Fork ``count`` endpoint processes, which wait for their :class:`HostSetup`. Call it before any thread starts."""
+    context = multiprocessing.get_context("fork")
+    gc.collect()
+    gc.freeze()
+    hosts = []
+    for rank in range(count):
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_main, args=(rank, theirs), name=f"endpoint-{rank}", daemon=True)
+        process.start()
+        theirs.close()
+        hosts.append(HostProcess(rank, process, ours))
+    gc.unfreeze()
+    return hosts
+
+
+def _main(rank: int, pipe: Connection) -> None:
+    try:
+        setup = pipe.recv()
+        if isinstance(setup, Stop):
+            return
+        _serve(setup, pipe)
+    except (EOFError, KeyboardInterrupt, BrokenPipeError):
+        pass
+    except Exception:  # noqa: BLE001 - whatever it is, the parent must hear of it
+        pipe.send(Crashed(rank, traceback.format_exc()))
+
+
+def _serve(setup: HostSetup, pipe: Connection) -> None:
+    enter_namespace(setup.namespace)
+    groups = [group.ip for group in setup.comm.groups]
+    with Ring(setup.interface, setup.comm.mtu, setup.rq_depth) as ring, RocePort(setup.interface) as port:
+        port.join(groups)
+        host = _Host(setup, ring, pipe.fileno())
+        pipe.send(Ready())
+        while True:
+            host.loop.run_until(pipe.poll)
+            command = pipe.recv()
+            if isinstance(command, Stop):
+                return
+            pipe.send(host.run(command))
+
+
+class _Host:
+    """One endpoint with its ring, its faults and its share of the progress table."""
+
+    def __init__(self, setup: HostSetup, ring: Ring, interrupt: int) -> None:
+        self._setup = setup
+        self._ring = ring
+        self.endpoint = Endpoint(setup.comm, setup.rank, setup.config, setup.seed)
+        self._faults = {way: _impairer(setup, way) for way in ("rx", "tx")}
+        codec = Codec(setup.comm, setup.rank, setup.templates)
+        self._station = Station(self.endpoint, codec, self._faults["rx"], self._faults["tx"])
+        self.loop = Loop(self._station, ring, interrupt, self._on_event)
+        self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
+        self._ended = False
+        self._failure: tuple[str, int | None] | None = None
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case PhaseEntered(phase=phase):
+                self._progress[self._setup.rank, 0] = PHASES.index(phase)
+            case Completed():
+                self._ended = True
+            case Failed(reason=reason, suspect=suspect):
+                self._failure = reason, suspect
+                self._ended = True
+
+    def run(self, command: RunOperation) -> RankResult:
+        """One operation from start to end."""
+        algorithm = collective(command.algorithm)
+        buffer = _map(command.buffer, "r+")
+        buffer[:] = UNWRITTEN
+        make = partial(algorithm.make, data=_map(command.data, "r"), buffer=buffer)
+        self._ended, self._failure = False, None
+        counted, dropped = self._counters(), self._ring.statistics()[1]
+        hits = {way: len(fault.log) for way, fault in self._faults.items() if fault is not None}
+        cpu = time.process_time()
+        self.loop.run_until(lambda: False, at_most=command.start_at)
+        operation = self.endpoint.start(make, now_ns())
+        self.loop.run_until(self._finished)
+        return RankResult(
+            rank=self._setup.rank,
+            phases=[(phase.value, at) for phase, at in operation.phases],
+            failure=self._failure,
+            counters={name: n - counted.get(name, 0) for name, n in self._counters().items()},
+            ring_dropped=self._ring.statistics()[1] - dropped,
+            cpu_seconds=time.process_time() - cpu,
+            hits=[
+                tuple(hit)
+                for way, before in hits.items()
+                for hit in (self._faults[way].log[before:] if self._faults[way] is not None else ())  # type: ignore[union-attr]
+            ],
+        )
+
+    def _finished(self) -> bool:
+        self._progress[self._setup.rank, 1] = self.endpoint.counters["chunks_received"]
+        return self._ended
+
+    def _counters(self) -> dict[str, int]:
+        total = dict(self.endpoint.counters)
+        total.update(self._station.counters)
+        total["rc_retransmitted"] = self.endpoint.retransmitted
+        total["send_failures"] = self.loop.send_failures
+        return total
+
+
+def _impairer(setup: HostSetup, way: str) -> Impairer | None:
+    specs = [spec for spec in setup.impairments if spec.direction == way]
+    if not specs:
+        return None
+    ranks = {peer.ip: peer.rank for peer in setup.comm.peers}
+    return Impairer(specs, setup.seed, setup.rank, way, ranks)
+
+
+def _map(path: Path, mode: str) -> U8:
+    if path.stat().st_size == 0:
+        return np.zeros(0, np.uint8)
+    return np.memmap(path, np.uint8, mode)  # type: ignore[call-overload,no-any-return]

@@ -1,0 +1,72 @@
+"""Thousands of random scenarios in virtual time: always every byte right, or a clear error in bounded virtual time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from endpoints.core.config import Cutoff
+from tests.sim.scenarios import Case, run_case
+
+EXAMPLES = 300
+"""For each of the parts below, 2,400 altogether."""
+
+settings_here = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+sizes = st.one_of(
+    st.sampled_from([0, 1, 255, 256, 257, 511, 512, 513]), st.integers(0, 2_000), st.integers(0, 8).map(lambda n: 256 * n)
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn, algorithm: str, *, loss: float, deaths: int) -> Case:
+    """Scenarios of one algorithm with at most that loss and that many deaths."""
+    ranks = draw(st.one_of(st.integers(1, 9), st.integers(1, 33)))
+    size = draw(sizes)
+    dead = draw(st.lists(st.tuples(st.integers(0, ranks - 1), st.integers(0, 40)), min_size=deaths and 1, max_size=deaths))
+    return Case(
+        ranks=ranks,
+        size=size if ranks <= 9 else size % 800,
+        algorithm=algorithm,
+        seed=draw(st.integers(0, 2**32)),
+        trees=draw(st.integers(1, 3)),
+        chains=draw(st.one_of(st.none(), st.integers(1, 5))),
+        send_batch=draw(st.sampled_from([1, 2, 4, 16])),
+        cutoff=draw(st.sampled_from(list(Cutoff))),
+        loss=draw(st.floats(0, loss)),
+        reorder=draw(st.sampled_from([0, 0.05, 0.3])),
+        duplicate=draw(st.sampled_from([0, 0.05, 0.2])),
+        corrupt=draw(st.sampled_from([0, 0.02])),
+        deaths=tuple(dead),
+        first_op=draw(st.sampled_from([1, 254, 255, 2**28 - 1])),
+        operations=draw(st.sampled_from([1, 1, 2])),
+    )
+
+
+@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("algorithm", ["mcast_allgather", "mcast_broadcast"])
+def test_every_byte_arrives_whatever_the_network_does(algorithm: str, part: int) -> None:
+    """Loss up to 5 % (part 0) and 40 % (part 1), with reorder, duplication, corruption."""
+
+    @settings_here
+    @given(cases(algorithm, loss=(0.05, 0.4)[part], deaths=0))
+    def check(case: Case) -> None:
+        run_case(case)
+
+    check()
+
+
+@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("algorithm", ["mcast_allgather", "mcast_broadcast"])
+def test_death_of_ranks_ends_in_right_bytes_or_a_clear_error(algorithm: str, part: int) -> None:
+    """Up to two ranks die, without loss (part 0) and with (part 1)."""
+
+    @settings_here
+    @given(cases(algorithm, loss=(0.0, 0.1)[part], deaths=2))
+    def check(case: Case) -> None:
+        run_case(case)
+
+    check()
