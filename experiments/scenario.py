@@ -79,7 +79,7 @@ class Scenario(BaseModel):
     trees: Count = 1
     chains: Count | None = None
     send_batch: Count = _PROTOCOL.send_batch
-    rq_depth: Count = 128
+    rq_depth: Count = 1024
     cutoff: Literal["inactivity", "deadline"] = "inactivity"
     slack_chunks: Count = _PROTOCOL.slack_chunks
     op_bits: Annotated[int, Field(ge=8, le=16)] = 8

@@ -30,7 +30,7 @@ from endpoints.core.endpoint import Endpoint
 from endpoints.core.events import Completed, Event, Failed, PhaseEntered
 from endpoints.core.packets import U8, Opcode
 from endpoints.core.states import Phase
-from endpoints.impairments.impairer import Impairer
+from endpoints.impairments.impairer import Impairer, make_impairer
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.clock import now_ns
 from endpoints.io.loop import Loop
@@ -217,9 +217,10 @@ class _Host:
             ring_dropped=self._ring.statistics()[1] - dropped,
             cpu_seconds=time.process_time() - cpu,
             hits=[
-                tuple(hit)
-                for way, before in hits.items()
-                for hit in (self._faults[way].log[before:] if self._faults[way] is not None else ())  # type: ignore[union-attr]
+                (way, *hit)
+                for way, fault in self._faults.items()
+                if fault is not None
+                for hit in fault.log[hits[way] :]
             ],
         )
 
@@ -236,11 +237,8 @@ class _Host:
 
 
 def _impairer(setup: HostSetup, way: str) -> Impairer | None:
-    specs = [spec for spec in setup.impairments if spec.direction == way]
-    if not specs:
-        return None
     ranks = {peer.ip: peer.rank for peer in setup.comm.peers}
-    return Impairer(specs, setup.seed, setup.rank, way, ranks)
+    return make_impairer(setup.impairments, setup.seed, setup.rank, way, ranks)
 
 
 def _map(path: Path, mode: str) -> U8:

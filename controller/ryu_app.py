@@ -1,0 +1,158 @@
+"""The Ryu application: events of switches into the planner, its commands out, and a line of JSON for whoever watches.
+
+Handlers decide nothing. Planning is put off to one green thread, so that a thousand reports are planned for together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from ryu import cfg
+from ryu.base.app_manager import RyuApp
+from ryu.controller import ofp_event
+from ryu.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as of13
+from ryu.ofproto import ofproto_v1_3_parser as parser13
+
+from controller import openflow13
+from controller.planner import Planner
+from topo.fabric import Fabric
+
+SETTLE_S = 0.02
+"""Time that events have to come together before they are planned for."""
+REMEMBERED = 100_000
+"""Messages whose subject is remembered, in case a switch refuses them."""
+
+cfg.CONF.register_cli_opts([cfg.StrOpt("treecast-fabric", default=""), cfg.IntOpt("treecast-status-fd", default=1)])
+
+
+def loud(handler: Callable[..., None]) -> Callable[..., None]:
+    """An exception ends the process with its traceback, where eventlet would only print and go on."""
+
+    @wraps(handler)
+    def guarded(*arguments: Any) -> None:
+        try:
+            handler(*arguments)
+        except Exception:  # noqa: BLE001 - whatever it is
+            traceback.print_exc()
+            os._exit(1)
+
+    return guarded
+
+
+class TreecastController(RyuApp):  # type: ignore[misc]
+    """See the module."""
+
+    OFP_VERSIONS = [of13.OFP_VERSION]  # noqa: RUF012 - Ryu's way
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._fabric = Fabric.from_json(Path(cfg.CONF.treecast_fabric).read_text(encoding="utf-8"))
+        self._planner = Planner(self._fabric)
+        self._datapaths: dict[str, Any] = {}
+        self._barriers: dict[tuple[str, int], int] = {}
+        self._sent: dict[tuple[str, int], str] = {}
+        self._wake = hub.Event()
+        hub.spawn(loud(self._plan_for_ever))
+
+    def _tell(self, event: str, **values: Any) -> None:
+        os.write(cfg.CONF.treecast_status_fd, json.dumps({"event": event, **values}).encode() + b"\n")
+
+    def _plan_for_ever(self) -> None:
+        while True:
+            self._wake.wait()
+            hub.sleep(SETTLE_S)
+            self._wake.clear()
+            for switch, commands in self._planner.replan().items():
+                for command in commands:
+                    self._send(switch, command)
+            done = self._planner.announce()
+            if done is not None:
+                groups = {group: sorted(members) for group, members in done.groups.items()}
+                down = sorted(map(list, done.down))
+                self._tell("programmed", generation=done.generation, groups=groups, slots=done.slots, down=down)
+
+    def _send(self, switch: str, command: Any) -> None:
+        datapath = self._datapaths.get(switch)
+        if datapath is None:
+            return
+        for message in openflow13.encode(datapath, command):
+            datapath.set_xid(message)
+            if len(self._sent) > REMEMBERED:
+                self._sent.clear()
+            self._sent[switch, message.xid] = str(command)
+            if isinstance(message, parser13.OFPBarrierRequest):
+                self._barriers[switch, message.xid] = command.generation
+            datapath.send_msg(message)
+
+    def _switch(self, event: Any) -> str | None:
+        switch = self._fabric.by_dpid.get(event.msg.datapath.id)
+        return None if switch is None else switch.name
+
+    @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
+    @loud
+    def _features(self, event: Any) -> None:
+        event.msg.datapath.send_msg(parser13.OFPPortDescStatsRequest(event.msg.datapath))
+
+    @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    @loud
+    def _ports(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is None:
+            return
+        self._datapaths[switch] = event.msg.datapath
+        self._planner.switch_up(switch, openflow13.port_states(event.msg.body))
+        total = len(self._fabric.switches)
+        self._tell("switch", name=switch, connected=self._planner.connected, total=total)
+        self._wake.set()
+
+    @set_ev_cls(ofp_event.EventOFPStateChange, DEAD_DISPATCHER)
+    @loud
+    def _gone(self, event: Any) -> None:
+        switch = self._fabric.by_dpid.get(event.datapath.id)
+        if switch is not None and self._datapaths.get(switch.name) is event.datapath:
+            del self._datapaths[switch.name]
+            self._planner.switch_down(switch.name)
+            self._tell("switch_gone", name=switch.name)
+            self._wake.set()
+
+    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
+    @loud
+    def _port_status(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is not None:
+            port, up = openflow13.changed_port(event.msg)
+            self._planner.port_changed(switch, port, up=up)
+            self._wake.set()
+
+    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
+    @loud
+    def _packet_in(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is not None:
+            self._planner.frame_seen(switch, *openflow13.handed_up(event.msg))
+            self._wake.set()
+
+    @set_ev_cls(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
+    @loud
+    def _barrier(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is not None:
+            self._planner.acknowledged(switch, self._barriers.pop((switch, event.msg.xid), 0))
+            self._wake.set()
+
+    @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    @loud
+    def _error(self, event: Any) -> None:
+        switch = self._switch(event) or f"dpid {event.msg.datapath.id}"
+        refusal = openflow13.refusal(event.msg)
+        about = self._sent.get((switch, refusal.xid), "an unknown message")
+        self._planner.refused(switch)
+        self._tell("openflow_error", switch=switch, type=refusal.type, code=refusal.code, about=about)

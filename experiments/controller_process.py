@@ -1,0 +1,143 @@
+"""The controller as seen by a run: a process of its own that reports in JSON lines what the switches have confirmed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import ExperimentFailed
+from topo.fabric import Fabric
+
+PORT_TAKEN = 4
+"""Exit code of the launcher when its port is in use."""
+ATTEMPTS = 5
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 5.0
+
+Event = dict[str, Any]
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ControllerProcess:
+    """Starts ``controller.launcher`` for a fabric; a context manager. ``log`` takes its standard error."""
+
+    def __init__(self, fabric: Fabric, rundir: Path, log: Path) -> None:
+        self._fabric = fabric
+        self._file = rundir / "fabric.json"
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._status = -1
+        self._text = b""
+        self.port = 0
+        self.openflow_errors: list[Event] = []
+
+    def __enter__(self) -> ControllerProcess:
+        self._file.write_text(self._fabric.to_json())
+        for _ in range(ATTEMPTS):
+            self.port = free_port()
+            self._spawn()
+            with contextlib.suppress(_PortTaken):
+                self.wait_for(lambda event: event["event"] == "listening", START_TIMEOUT_S, "to listen")
+                return self
+        raise ExperimentFailed(f"the controller found no free port on 127.0.0.1 in {ATTEMPTS} attempts")
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()  # its end of input is its sign to end
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        os.close(self._status)
+        self._process = None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        return self._process.pid if self._process is not None else None
+
+    def _spawn(self) -> None:
+        reading, writing = os.pipe()
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "controller.launcher", "--fabric", str(self._file)),
+                    *("--listen", f"127.0.0.1:{self.port}", "--status-fd", str(writing)),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=(writing,),
+            )
+        os.close(writing)
+        os.set_blocking(reading, False)
+        self._status, self._text = reading, b""
+
+    def wait_for(self, wanted: Callable[[Event], bool], timeout_s: float, what: str) -> Event:
+        """Read events until one is wanted; :class:`ExperimentFailed` when time is up or the controller ends."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            event = self._next_event(deadline)
+            if event is None:
+                raise ExperimentFailed(f"the controller took more than {timeout_s:g} s {what}; see {self._log.name}")
+            if event["event"] == "openflow_error":
+                self.openflow_errors.append(event)
+                raise ExperimentFailed(f"a switch refused a rule: {json.dumps(event)}")
+            if wanted(event):
+                return event
+
+    def check(self) -> None:
+        """Fail if it has ended, or reported an error of a switch, since the last look."""
+        while self._line() is not None or select.select([self._status], [], [], 0)[0]:
+            event = self._next_event(time.monotonic())
+            if event is None:
+                return
+            if event["event"] == "openflow_error":
+                raise ExperimentFailed(f"a switch refused a rule: {json.dumps(event)}")
+
+    def _line(self) -> bytes | None:
+        line, newline, _ = self._text.partition(b"\n")
+        return line if newline else None
+
+    def _next_event(self, deadline: float) -> Event | None:
+        while (line := self._line()) is None:
+            if not select.select([self._status], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return None
+            data = os.read(self._status, 1 << 16)
+            if not data:
+                self._ended()
+            self._text += data
+        self._text = self._text[len(line) + 1 :]
+        event: Event = json.loads(line)
+        return event
+
+    def _ended(self) -> None:
+        assert self._process is not None
+        code = self._process.wait(STOP_TIMEOUT_S)
+        os.close(self._status)
+        if code == PORT_TAKEN:
+            raise _PortTaken
+        last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise ExperimentFailed(f"the controller ended with status {code}: {' '.join(last) or 'no word'}")
+
+
+class _PortTaken(Exception):
+    pass

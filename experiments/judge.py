@@ -1,0 +1,94 @@
+"""From what ranks and counters say to the verdict on one operation. Pure: nothing is measured here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from endpoints.core.packets import Opcode
+from experiments.results import Packets
+
+REJECTIONS = (
+    *("not_roce", "truncated", "bad_length", "bad_icrc", "unknown_peer", "unknown_qp", "unknown_opcode", "own"),
+    *("stale_operation", "bad_chunk", "bad_message", "stale_message"),
+)
+UD_OPCODE = int(Opcode.UD_SEND_ONLY_IMM)
+PHASES = ("barrier", "multicast", "recovery", "handshake")
+
+
+class RankReport(Protocol):
+    """What ``endpoints.io.process.RankResult`` says."""
+
+    rank: int
+    phases: list[tuple[str, int]]
+    failure: tuple[str, int | None] | None
+    counters: dict[str, int]
+    ring_dropped: int
+    hits: list[tuple[Any, ...]]
+
+
+def seconds(reports: Sequence[RankReport]) -> float | None:
+    """From the first rank's first barrier message to the last rank's last handshake; None if a rank did not finish."""
+    if any(not report.phases or report.phases[-1][0] != "done" for report in reports):
+        return None
+    return (max(r.phases[-1][1] for r in reports) - min(r.phases[0][1] for r in reports)) / 1e9
+
+
+def phase_seconds(reports: Sequence[RankReport]) -> dict[str, list[float]]:
+    """Seconds that each rank spent in each phase, ranks in order."""
+    table = {phase: [0.0] * len(reports) for phase in PHASES}
+    for report in reports:
+        for (phase, begun), (_, ended) in zip(report.phases, report.phases[1:], strict=False):
+            if phase in table:
+                table[phase][report.rank] += (ended - begun) / 1e9
+    return table
+
+
+def packets(reports: Sequence[RankReport], expected: int) -> Packets:
+    """Sums over the ranks; ``expected`` multicast chunks should have reached receivers."""
+    total: Counter[str] = Counter()
+    for report in reports:
+        total.update(report.counters)
+    dropped = sum(hit[1] == "drop" and hit[3] == UD_OPCODE for report in reports for hit in report.hits)
+    arrived = total["chunks_received"]
+    return Packets(
+        sent=total["chunks_sent"],
+        received=arrived,
+        duplicates=total["duplicates"],
+        dropped_injected=dropped,
+        lost=max(0, expected - arrived - dropped),
+        recovered=total["recovered"],
+        rejected={name: total[name] for name in REJECTIONS if total[name]},
+    )
+
+
+def injected(reports: Sequence[RankReport]) -> dict[str, int]:
+    """Packets that impairments struck, by kind."""
+    return dict(sorted(Counter(str(hit[1]) for report in reports for hit in report.hits).items()))
+
+
+def diagnosis(reports: Sequence[RankReport], names: Mapping[int, str]) -> str | None:
+    """One line for an operation that failed, naming the host at fault; None if nobody failed.
+
+    A host that received no frame at all while others did is at fault whatever anybody says; else the rank that most
+    accuse.
+    """
+    failed = [report for report in reports if report.failure is not None]
+    if not failed:
+        return None
+    heard = {report.rank: report.counters.get("rc_received", 0) + report.counters.get("chunks_received", 0)
+             for report in reports}  # fmt: skip
+    deaf = [rank for rank, count in heard.items() if count == 0]
+    if deaf and len(deaf) < len(reports):
+        named = ", ".join(f"{names[rank]} (rank {rank})" for rank in deaf)
+        return f"{named} received not a single packet; {len(failed)} of {len(reports)} ranks gave up"
+    accused = Counter(r.failure[1] for r in failed if r.failure is not None and r.failure[1] is not None)
+    first = min(failed, key=lambda report: report.phases[-1][1] if report.phases else 0)
+    assert first.failure is not None
+    reason = f"{names[first.rank]} (rank {first.rank}): {first.failure[0]}"
+    if not accused:
+        return reason
+    suspect = accused.most_common(1)[0][0]
+    assert suspect is not None
+    return f"{names[suspect]} (rank {suspect}) seems to be at fault; {reason}"

@@ -1,0 +1,168 @@
+"""The endpoints of a run, one process per host, and the buffers by which their results are judged from outside."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from endpoints.collectives.registry import Collective
+from endpoints.core.communicator import Communicator
+from endpoints.impairments.spec import ImpairmentSpec
+from endpoints.io.process import (
+    PHASES,
+    Crashed,
+    HostProcess,
+    HostSetup,
+    RankResult,
+    Ready,
+    RunOperation,
+    Stop,
+    fork_hosts,
+)
+from endpoints.wire.templates import build_templates
+from experiments.data import Data
+from experiments.errors import ExperimentFailed
+from experiments.scenario import Scenario
+
+READY_TIMEOUT_S = 60.0
+LEAD_S = 0.2
+"""Between the command and the common start, so that every endpoint is awake; and for each rank a little more."""
+LEAD_PER_RANK_S = 0.003
+AFTER_FAILURE_S = 3.0
+"""Time that the others have to end, too, once one rank has failed."""
+LOOK_S = 0.2
+
+_T = TypeVar("_T")
+
+Report = Callable[[str, int, int], None]
+"""(phase that most ranks are in, chunks received so far, chunks altogether)"""
+
+
+class Ranks:
+    """Forks at once, so make it before any thread starts. ``rundir`` is in memory."""
+
+    def __init__(self, scenario: Scenario, comm: Communicator, rundir: Path) -> None:
+        self._scenario = scenario
+        self._comm = comm
+        self._dir = rundir / "buffers"
+        self._dir.mkdir()
+        self._progress_file = rundir / "progress"
+        self._progress = np.memmap(self._progress_file, np.int64, "w+", shape=(comm.size, 2))
+        self._templates = build_templates()
+        self._hosts: list[HostProcess] = fork_hosts(comm.size)
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for host in self._hosts:
+            try:
+                host.send(Stop())
+            except OSError:
+                pass
+        deadline = time.monotonic() + AFTER_FAILURE_S
+        for host in self._hosts:
+            host.process.join(max(0.0, deadline - time.monotonic()))
+            if host.process.is_alive():
+                host.process.kill()
+                host.process.join()
+
+    def enter(self, namespaces: list[str], interfaces: list[str], impairments: tuple[ImpairmentSpec, ...]) -> None:
+        """Every endpoint enters its host, opens its ring and joins the trees; returns when all are ready."""
+        for host in self._hosts:
+            host.send(
+                HostSetup(
+                    namespace=namespaces[host.rank],
+                    interface=interfaces[host.rank],
+                    comm=self._comm,
+                    rank=host.rank,
+                    config=self._scenario.protocol,
+                    templates=dict(self._templates),
+                    seed=self._scenario.seed,
+                    rq_depth=self._scenario.rq_depth,
+                    impairments=impairments,
+                    progress=self._progress_file,
+                )
+            )
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        for host in self._hosts:
+            if not host.pipe.poll(max(0.0, deadline - time.monotonic())):
+                raise ExperimentFailed(f"endpoint of rank {host.rank} was not ready in {READY_TIMEOUT_S:g} s")
+            self._expect(host, Ready)
+
+    def run(self, algorithm: Collective, data: Data, report: Report) -> list[RankResult]:
+        """One operation on all ranks, in rank order; each buffer is then in :meth:`wrong_bytes`' reach."""
+        size = algorithm.buffer_bytes(self._comm.size, data.size)
+        for rank in range(self._comm.size):
+            self._file("data", rank).write_bytes(data.contribution(algorithm, rank).tobytes())
+            with self._file("buffer", rank).open("wb") as buffer:
+                buffer.truncate(size)
+        begun = self._progress[:, 1].copy()
+        start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
+        for host in self._hosts:
+            rank = host.rank
+            host.send(RunOperation(algorithm.name, self._file("data", rank), self._file("buffer", rank), start))
+        senders = self._comm.size if algorithm.kind == "allgather" else 1
+        chunks = -(-data.size // self._comm.mtu) * (senders * self._comm.size - senders)
+        return self._collect(lambda: self._tell(report, begun, chunks))
+
+    def _tell(self, report: Report, begun: np.ndarray, chunks: int) -> None:  # type: ignore[type-arg]
+        phase = PHASES[int(np.bincount(self._progress[:, 0]).argmax())]
+        report(phase.value, int((self._progress[:, 1] - begun).sum()), chunks)
+
+    def _collect(self, look: Callable[[], None]) -> list[RankResult]:
+        results: dict[int, RankResult] = {}
+        deadline: float | None = None
+        waiting = {host.pipe: host for host in self._hosts}
+        while waiting:
+            for ready in wait(list(waiting), LOOK_S):
+                host = waiting.pop(ready)  # type: ignore[arg-type]
+                results[host.rank] = self._expect(host, RankResult)
+                if results[host.rank].failure is not None and deadline is None:
+                    deadline = time.monotonic() + AFTER_FAILURE_S + self._scenario.peer_timeout_ns / 1e9
+            look()
+            if deadline is not None and time.monotonic() > deadline:
+                for host in waiting.values():
+                    host.send(Stop())  # it answers with what it has, then ends
+                deadline = float("inf")
+        return [results[rank] for rank in sorted(results)]
+
+    def _expect(self, host: HostProcess, kind: type[_T]) -> _T:
+        """The next answer of a host; :class:`ExperimentFailed` with its last words if it crashed or was killed."""
+        name = self._comm.peers[host.rank].name
+        try:
+            answer = host.pipe.recv()
+        except (EOFError, OSError):
+            host.process.join(1.0)
+            raise ExperimentFailed(
+                f"the endpoint of {name} (rank {host.rank}) ended unasked with status {host.process.exitcode}"
+            ) from None
+        if isinstance(answer, Crashed):
+            sys.stderr.write(answer.trace)
+            raise ExperimentFailed(f"the endpoint of {name} (rank {host.rank}) crashed: {answer.trace.splitlines()[-1]}")
+        if not isinstance(answer, kind):
+            raise ExperimentFailed(f"the endpoint of {name} (rank {host.rank}) answered {answer!r}")
+        return answer
+
+    def wrong_bytes(self, algorithm: Collective, data: Data) -> int:
+        """Bytes of all receive buffers together that are not what was sent."""
+        wrong = 0
+        for rank in range(self._comm.size):
+            path = self._file("buffer", rank)
+            received = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+            wrong += data.wrong_bytes(algorithm, self._comm.size, received)
+        return wrong
+
+    def clear(self) -> None:
+        """Free the buffers."""
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _file(self, kind: str, rank: int) -> Path:
+        return self._dir / f"{kind}-{rank}"

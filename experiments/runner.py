@@ -1,0 +1,292 @@
+"""One experiment from build to verdict: fabric, controller, proof, endpoints, operations, results. Runs in the sandbox."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from controller.dumps import parse_rules
+from controller.live import Live
+from controller.plan import Plan, make_plan
+from controller.prove import compare, prove
+from endpoints.collectives.registry import Collective
+from endpoints.impairments.spec import ImpairmentSpec
+from endpoints.io.process import RankResult
+from experiments import judge, theory
+from experiments.capture_process import captures
+from experiments.communicators import communicator
+from experiments.controller_process import ControllerProcess
+from experiments.data import Data
+from experiments.errors import EnvironmentMissing, ExperimentFailed
+from experiments.folder import ResultFolder
+from experiments.ranks import Ranks
+from experiments.results import SUMMARY, PlatformInfo, Run, Summary
+from experiments.scenario import Scenario
+from experiments.ui import Progress
+from topo.counters import Counters
+from topo.fabric import Fabric, interface, link_key
+from topo.mininet_net import BuildError, EmulatedFabric
+from topo.ovs import OvsError, PrivateOvs
+from topo.platform import Platform
+from topo.shaping import LinkSpec
+from topo.tc import BatchError
+
+PROGRAM_TIMEOUT_S = 60.0
+CONTROL_HEADROOM = 64
+"""Bytes that the longest RoCE frame has beyond its payload, Ethernet header aside."""
+SMALLEST_MTU = 1500
+
+
+def run(scenario: Scenario, folder: ResultFolder, rundir: Path, platform: Platform, progress: Progress) -> Summary:
+    """Do everything; the summary is in the folder, too. Raises one of ``experiments.errors``."""
+    try:
+        with _experiment(scenario, folder, rundir, platform, progress) as experiment:
+            runs = list(experiment.operations())
+    except (OvsError, BuildError, BatchError) as problem:
+        raise ExperimentFailed(str(problem)) from problem
+    info = PlatformInfo(
+        kernel=platform.versions.get("kernel", ""),
+        datapath=platform.datapath,
+        impairments={kind: "endpoint" for kind in sorted({spec.kind for spec in impairments(scenario)})},
+        versions=dict(platform.versions),
+    )
+    summary = Summary(scenario=scenario, platform=info, runs=runs)
+    folder.write(SUMMARY, summary.to_json())
+    folder.publish()
+    return summary
+
+
+def impairments(scenario: Scenario) -> tuple[ImpairmentSpec, ...]:
+    """The scenario's faults as the endpoints take them: the short forms act on what every host receives."""
+    rank = {host.name: host.rank for host in scenario.fabric.hosts}
+    short = [
+        ImpairmentSpec(kind, probability=share, time_ns=scenario.delay_ns if kind == "delay" else None)
+        for kind, share in (
+            ("drop", scenario.loss),
+            ("reorder", scenario.reorder),
+            ("duplicate", scenario.duplicate),
+            ("corrupt", scenario.corrupt),
+            ("delay", scenario.delay),
+        )
+        if share > 0
+    ]
+    return (
+        *short,
+        *(
+            ImpairmentSpec(
+                entry.kind,
+                direction=entry.direction,
+                hosts=frozenset(rank[name] for name in entry.hosts),
+                senders=frozenset(rank[name] for name in entry.senders),
+                probability=entry.probability,
+                psns=entry.psns,
+                time_ns=entry.time_ns,
+            )
+            for entry in scenario.impairments
+        ),
+    )
+
+
+@contextmanager
+def _experiment(
+    scenario: Scenario, folder: ResultFolder, rundir: Path, platform: Platform, progress: Progress
+) -> Iterator[_Experiment]:
+    """Everything up, proven and ready to run; everything down again behind it."""
+    fabric = scenario.fabric
+    comm = communicator(
+        fabric, mtu=scenario.mtu, rate_bps=scenario.link_rate_bps, trees=scenario.trees, op_bits=scenario.op_bits
+    )
+    spec = LinkSpec(
+        rate_bps=scenario.link_rate_bps,
+        delay_us=scenario.shaped_delay_ns // 1000,
+        queue_packets=scenario.queue_packets,
+        mtu=max(SMALLEST_MTU, scenario.mtu + CONTROL_HEADROOM),
+    )
+    if spec.delay_us and platform.delay is None:
+        raise EnvironmentMissing("link delay: this kernel has no netem; leave the delay out, or delay at endpoints")
+    with ExitStack() as stack:
+        ranks = stack.enter_context(Ranks(scenario, comm, rundir))  # forks, so first
+        progress.phase("build", None)
+        ovs = PrivateOvs(rundir / "ovs", platform.datapath_type)
+        stack.callback(_keep_logs, rundir, folder)
+        stack.enter_context(ovs)
+        controller = stack.enter_context(ControllerProcess(fabric, rundir, folder.logs / "controller.log"))
+        net = stack.enter_context(EmulatedFabric(fabric, spec, ovs, controller.port, progress.advance))
+        progress.phase("join", None)
+        controller.wait_for(
+            lambda event: event["event"] == "switch" and event["connected"] == event["total"],
+            PROGRAM_TIMEOUT_S,
+            "to connect every switch",
+        )
+        ranks.enter(
+            [f"/proc/{net.host_pid(host.name)}/ns/net" for host in fabric.hosts],
+            [interface(host.name, 0) for host in fabric.hosts],
+            impairments(scenario),
+        )
+        plan = _programmed(controller, fabric, [str(IPv4Address(group.ip)) for group in comm.groups])
+        progress.phase("prove", len(fabric.switches))
+        _prove(fabric, ovs, plan, progress)
+        stack.enter_context(captures(scenario, net, folder))
+        yield _Experiment(scenario, folder, progress, ranks, controller, net, plan)
+
+
+def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
+    for log in (rundir / "ovs").glob("*.log"):
+        shutil.copy(log, folder.logs)
+
+
+def _programmed(controller: ControllerProcess, fabric: Fabric, groups: Sequence[str]) -> Plan:
+    """The plan that every switch has confirmed, with every host in every tree."""
+    event = controller.wait_for(
+        lambda e: e["event"] == "programmed"
+        and all(len(e["groups"].get(group, ())) == len(fabric.hosts) for group in groups),
+        PROGRAM_TIMEOUT_S,
+        "to program the multicast trees of all hosts",
+    )
+    down = frozenset((node, port) for node, port in event["down"])
+    return make_plan(Live(fabric, down), event["groups"], event["slots"])
+
+
+def _prove(fabric: Fabric, ovs: PrivateOvs, plan: Plan, progress: Progress) -> None:
+    """Read back what the switches hold, compare it with the plan, and prove it, before any traffic."""
+    found = {}
+    for switch in fabric.switches:
+        found[switch.name] = parse_rules(ovs.dump_flows(switch.name), ovs.dump_groups(switch.name))
+        progress.advance(len(found), len(fabric.switches))
+    members = {group: set(fabric.host) for group in plan.trees}
+    problems = compare(plan.rules, found) or prove(fabric, found, members)
+    if problems:
+        raise ExperimentFailed(f"the switches' rules are wrong ({len(problems)} problems): {problems[0]}")
+
+
+class _Experiment:
+    """A fabric that is up: runs operations on it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: ResultFolder,
+        progress: Progress,
+        ranks: Ranks,
+        controller: ControllerProcess,
+        net: EmulatedFabric,
+        plan: Plan,
+    ) -> None:
+        self._scenario = scenario
+        self._folder = folder
+        self._progress = progress
+        self._ranks = ranks
+        self._controller = controller
+        self._net = net
+        self._plan = plan
+        path = Path(scenario.input) if scenario.input else None
+        self._data = Data(scenario.size_bytes, scenario.seed, path)
+        self._names = {host.rank: host.name for host in scenario.fabric.hosts}
+
+    def operations(self) -> Iterator[Run]:
+        """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step."""
+        for iteration in range(1, self._scenario.iterations + 1):
+            for algorithm in self._scenario.collectives:
+                result = self._operation(algorithm, iteration)
+                yield result
+                if result.error is not None:
+                    return
+
+    def _operation(self, algorithm: Collective, iteration: int) -> Run:
+        label = f"{algorithm.name} {iteration}/{self._scenario.iterations}"
+        self._progress.phase(label, None)
+        before = self._net.interface_counters()
+        reports = self._ranks.run(algorithm, self._data, self._told)
+        moved = _moved(self._scenario.fabric, before, self._net.interface_counters())
+        self._controller.check()
+        error = judge.diagnosis(reports, self._names)
+        self._progress.phase("verify", None)
+        wrong = 0 if error else self._ranks.wrong_bytes(algorithm, self._data)
+        if wrong:
+            error = f"{wrong} bytes are wrong in the ranks' receive buffers"
+        self._write_hits(reports, f"{algorithm.name}-{iteration}")
+        return self._result(algorithm, iteration, reports, moved, wrong, error)
+
+    def _told(self, phase: str, received: int, chunks: int) -> None:
+        self._progress.note(phase)
+        self._progress.advance(min(received, chunks), chunks)
+
+    def _result(
+        self,
+        algorithm: Collective,
+        iteration: int,
+        reports: Sequence[RankResult],
+        moved: Mapping[str, int],
+        wrong: int,
+        error: str | None,
+    ) -> Run:
+        scenario = self._scenario
+        seconds = judge.seconds(reports)
+        limit = theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
+        roots = scenario.ranks if algorithm.kind == "allgather" else 1
+        expected = -(-scenario.size_bytes // scenario.mtu) * roots * (scenario.ranks - 1)
+        return Run(
+            algorithm=algorithm.name,
+            iteration=iteration,
+            ranks=scenario.ranks,
+            bytes_per_rank=scenario.size_bytes,
+            verified=error is None and seconds is not None,
+            wrong_bytes=wrong,
+            error=error or (None if seconds is not None else "a rank did not finish"),
+            seconds=seconds,
+            limit_seconds=limit,
+            limit_ratio=limit / seconds if seconds else None,
+            phases=judge.phase_seconds(reports),
+            packets=judge.packets(reports, expected),
+            injected=judge.injected(reports),
+            link_bytes=dict(moved),
+            link_bytes_theory=self._theory(algorithm),
+            host_tx_bytes={
+                host.name: moved[link_key(host.name, scenario.fabric.edge_of[host.name])]
+                for host in scenario.fabric.hosts
+            },
+            cpu={"endpoints": sum(report.cpu_seconds for report in reports)},
+        )
+
+    def _theory(self, algorithm: Collective) -> dict[str, int]:
+        if not algorithm.multicast:
+            return {}
+        scenario = self._scenario
+        hosts = list(scenario.fabric.host)
+        roots = hosts if algorithm.kind == "allgather" else hosts[:1]
+        shares = theory.Share.dealt(scenario.size_bytes, scenario.mtu, scenario.trees)
+        return theory.multicast_link_bytes(
+            [
+                (theory.tree_crossings(_edges(scenario.fabric, tree), hosts, roots), share)
+                for tree, share in zip(self._plan.trees.values(), shares, strict=True)
+            ]
+        )
+
+    def _write_hits(self, reports: Sequence[RankResult], name: str) -> None:
+        """The packets that impairments struck, in the order of their identities, which no timing changes."""
+        hits = sorted(((report.rank, *hit) for report in reports for hit in report.hits), key=repr)
+        if hits:
+            fields = ("rank", "direction", "kind", "sender", "opcode", "psn", "imm", "attempt")
+            lines = (json.dumps(dict(zip(fields, hit, strict=True))) for hit in hits)
+            self._folder.write(f"injected-{name}.jsonl", "".join(f"{line}\n" for line in lines))
+
+
+def _edges(fabric: Fabric, tree: object) -> list[tuple[str, str]]:
+    """A tree's links as pairs of nodes, hosts included."""
+    ports: Mapping[str, Sequence[int]] = tree.ports  # type: ignore[attr-defined]
+    pairs = {tuple(sorted((switch, fabric.ports[switch][port]))) for switch in ports for port in ports[switch]}
+    return sorted((one, other) for one, other in pairs)
+
+
+def _moved(fabric: Fabric, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> dict[str, int]:
+    """Bytes that each directed link carried, by the kernel's counters of its sending interface."""
+    return {
+        link_key(node, peer): (after[interface(node, port)] - before[interface(node, port)]).tx_bytes
+        for node, port, peer in fabric.directed_links
+    }
+
+

@@ -1,0 +1,151 @@
+"""What a user sees while a run is on, and the table at its end. Plain lines where the output is no terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from experiments import theory
+from experiments.results import Run, Summary
+from experiments.units import format_rate, format_size
+
+
+class Progress(Protocol):
+    """What a run tells: one phase after the other, how far each is, and a word on what is going on in it."""
+
+    def phase(self, name: str, total: int | None) -> None:
+        """A phase begins."""
+
+    def advance(self, done: int, total: int) -> None:
+        """The phase is so far."""
+
+    def note(self, text: str) -> None:
+        """A word."""
+
+    def close(self) -> None:
+        """All is over."""
+
+
+class PlainProgress:
+    """A line for each phase."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def phase(self, name: str, total: int | None) -> None:
+        """Print it."""
+        del total
+        self._stream.write(f"{name} ...\n")
+        self._stream.flush()
+
+    def advance(self, done: int, total: int) -> None:
+        """Nothing: a pipe is no place for a moving line."""
+
+    def note(self, text: str) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class LiveProgress:
+    """A bar for each phase, with the time that is left at the pace so far."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = Bars(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description:<24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            TextColumn("[dim]{task.fields[note]}"),
+            console=console,
+        )
+        self._task: TaskID | None = None
+        self._bars.start()
+
+    def phase(self, name: str, total: int | None) -> None:
+        """The bar before is finished."""
+        self._finish()
+        self._task = self._bars.add_task(name, total=total, note="")
+
+    def advance(self, done: int, total: int) -> None:
+        """Move the bar."""
+        if self._task is not None:
+            self._bars.update(self._task, completed=done, total=total)
+
+    def note(self, text: str) -> None:
+        """Beside the bar."""
+        if self._task is not None:
+            self._bars.update(self._task, note=text)
+
+    def close(self) -> None:
+        """Leave the bars as they are."""
+        self._finish()
+        self._bars.stop()
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            total = self._bars.tasks[self._task].total or 1
+            self._bars.update(self._task, completed=total, total=total, note="")
+
+
+def make_progress(stream: TextIO, *, plain: bool) -> Progress:
+    """Bars on a terminal that wants them, else lines (also for ``--plain`` and ``TERM=dumb``)."""
+    if plain or not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return PlainProgress(stream)
+    return LiveProgress(Console(file=stream))
+
+
+def summary_table(summary: Summary) -> Table:
+    """The columns that the field knows (nccl-tests), one row for each operation; scaled values in columns of their own."""
+    scenario = summary.scenario
+    scaled = scenario.scale != 1
+    table = Table(title=f"{scenario.topology}, {scenario.ranks} ranks, links of {format_rate(scenario.link_rate_bps)}")
+    table.add_column("algorithm")
+    for name in ("size", "time (ms)", "algbw (MB/s)", "busbw (MB/s)", "of limit", "#wrong", "recovered"):
+        table.add_column(name, justify="right")
+    if scaled:
+        for name in (f"algbw ×{scenario.scale:g} (GB/s)", f"busbw ×{scenario.scale:g} (GB/s)"):
+            table.add_column(name, justify="right")
+    table.add_column("status")
+    for run in summary.runs:
+        table.add_row(*_row(run, summary, scaled=scaled))
+    return table
+
+
+def _row(run: Run, summary: Summary, *, scaled: bool) -> list[str]:
+    kind = next(c.kind for c in summary.scenario.collectives if c.name == run.algorithm)
+    seconds = run.seconds or 0.0
+    alg = theory.algbw(kind, run.ranks, run.bytes_per_rank, seconds)
+    bus = theory.busbw(kind, run.ranks, run.bytes_per_rank, seconds)
+    scale = summary.scenario.scale
+    return [
+        run.algorithm,
+        format_size(run.bytes_per_rank),
+        f"{seconds * 1e3:.1f}" if run.seconds is not None else "-",
+        f"{alg / 1e6:.2f}",
+        f"{bus / 1e6:.2f}",
+        f"{run.limit_ratio:.3f}" if run.limit_ratio is not None else "-",
+        str(run.wrong_bytes),
+        str(run.packets.recovered),
+        *([f"{alg * scale / 1e9:.2f}", f"{bus * scale / 1e9:.2f}"] if scaled else []),
+        "verified" if run.verified else "FAILED",
+    ]
+
+
+def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
+    """The table, and where everything is."""
+    console = Console(no_color=plain or None, width=None if Console().is_terminal else 140)
+    console.print(summary_table(summary))
+    for run in summary.runs:
+        if run.link_bytes_theory:
+            measured, expected = sum(run.link_bytes.values()), sum(run.link_bytes_theory.values())
+            console.print(f"{run.algorithm}: {measured} bytes on all links, theory {expected} ({measured / expected:.4f})")
+    console.print(f"results in {folder}", soft_wrap=True)
