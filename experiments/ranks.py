@@ -18,6 +18,7 @@ from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.process import (
     PHASES,
     Crashed,
+    Go,
     HostProcess,
     HostSetup,
     RankResult,
@@ -32,7 +33,7 @@ from experiments.errors import ExperimentFailed
 from experiments.scenario import Scenario
 
 READY_TIMEOUT_S = 60.0
-LEAD_S = 0.2
+LEAD_S = 0.05
 """Between the command and the common start, so that every endpoint is awake; and for each rank a little more."""
 LEAD_PER_RANK_S = 0.003
 AFTER_FAILURE_S = 3.0
@@ -91,10 +92,13 @@ class Ranks:
                     progress=self._progress_file,
                 )
             )
+        self._all_ready()
+
+    def _all_ready(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
         for host in self._hosts:
             if not host.pipe.poll(max(0.0, deadline - time.monotonic())):
-                raise ExperimentFailed(f"endpoint of rank {host.rank} was not ready in {READY_TIMEOUT_S:g} s")
+                raise ExperimentFailed(f"the endpoint of rank {host.rank} was not ready in {READY_TIMEOUT_S:g} s")
             self._expect(host, Ready)
 
     def run(self, algorithm: Collective, data: Data, report: Report) -> list[RankResult]:
@@ -104,11 +108,13 @@ class Ranks:
             self._file("data", rank).write_bytes(data.contribution(algorithm, rank).tobytes())
             with self._file("buffer", rank).open("wb") as buffer:
                 buffer.truncate(size)
+        for host in self._hosts:
+            host.send(RunOperation(algorithm.name, self._file("data", host.rank), self._file("buffer", host.rank)))
+        self._all_ready()
         begun = self._progress[:, 1].copy()
         start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
         for host in self._hosts:
-            rank = host.rank
-            host.send(RunOperation(algorithm.name, self._file("data", rank), self._file("buffer", rank), start))
+            host.send(Go(start))
         senders = self._comm.size if algorithm.kind == "allgather" else 1
         chunks = -(-data.size // self._comm.mtu) * (senders * self._comm.size - senders)
         return self._collect(lambda: self._tell(report, begun, chunks))

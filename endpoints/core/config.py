@@ -36,7 +36,7 @@ class ProtocolConfig:
     send_batch: int = 4
     cutoff: Cutoff = Cutoff.INACTIVITY
     slack_chunks: int = 64
-    scheduling_ns: int = 10 * MS
+    scheduling_ns: int = 20 * MS
     read_window: int = 32
     read_chunks: int = 16
     peer_timeout_ns: int = 4_000 * MS
@@ -60,11 +60,11 @@ class Timing:
     def of(cls, comm: Communicator, config: ProtocolConfig) -> Timing:
         """Derive them: everything scales with the time that one full chunk occupies a link."""
         chunk_ns = wire_ns(comm.mtu + FRAME_OVERHEAD_UD, comm.rate_bps)
-        min_rto = config.scheduling_ns + 16 * chunk_ns
-        initial_rto = 2 * config.scheduling_ns + 32 * chunk_ns
+        min_rto = config.scheduling_ns + 8 * chunk_ns
+        initial_rto = config.scheduling_ns + 32 * chunk_ns
         return cls(
             chunk_ns=chunk_ns,
-            slack_ns=config.scheduling_ns + config.slack_chunks * chunk_ns,
+            slack_ns=2 * config.scheduling_ns + config.slack_chunks * chunk_ns,
             reorder_ns=config.scheduling_ns + 8 * chunk_ns,
             min_rto_ns=min_rto,
             initial_rto_ns=initial_rto,

@@ -62,7 +62,7 @@ class ReliableMulticast:
                 batch=services.config.send_batch,
             )
         self._barrier = Barrier(rank, comm.size, self._tell_barrier)
-        self._supplier = Supplier(self.placement, self, self._unsent)
+        self._supplier = Supplier(self.placement, self, lambda: self.phase is Phase.MULTICAST, self._unsent)
         self._recovery: Recovery | None = None
         self._timers = TimerTable()
         self._has_token = self._turn is not None and self._turn.position == 0
@@ -192,8 +192,10 @@ class ReliableMulticast:
         self._arm_token(now)
         if self.phase is Phase.MULTICAST:
             self._after_progress(now)
-        self._supplier.progress()
+        elif self._recovery is not None:
+            self._recovery.multicast_arrived(now)
         self._check_complete(now)
+        self._supplier.progress()
 
     def _after_progress(self, now: int) -> None:
         if not self._ends_seen and self.placement.all_ends_seen():
@@ -237,8 +239,8 @@ class ReliableMulticast:
         self._s.counters["recovered"] += 1
         if self._recovery is not None:
             self._recovery.arrived(chunk, now)
-        self._supplier.progress()
         self._check_complete(now)
+        self._supplier.progress()
 
     def on_read_refused(self, peer: int, context: int, now: int) -> None:
         """The supplier has finished the operation."""
@@ -288,6 +290,7 @@ class ReliableMulticast:
             piece=self._s.config.read_chunks,
         )
         self._try_recovery(lambda recovery: recovery.start(now), now)
+        self._supplier.progress()
 
     def _try_recovery(self, step, now: int) -> None:  # type: ignore[no-untyped-def]
         if self._recovery is None or self.phase is not Phase.RECOVERY:

@@ -43,26 +43,33 @@ def flags_of(ranges: Ranges, size: int) -> Flags:
 
 
 class Supplier:
-    """Answers the FETCHes of others. ``unsent`` gives the own chunks that are still to be multicast."""
+    """Answers the FETCHes of others; while ``busy``, in the own fast path, it only remembers them.
 
-    def __init__(self, placement: Placement, wire: Wire, unsent: Callable[[], tuple[int, int]]) -> None:
+    Otherwise an early cutoff at one rank would have everything that is still on its way sent twice. ``unsent`` gives
+    the own chunks that are still to be multicast.
+    """
+
+    def __init__(
+        self, placement: Placement, wire: Wire, busy: Callable[[], bool], unsent: Callable[[], tuple[int, int]]
+    ) -> None:
         self._placement = placement
         self._wire = wire
+        self._busy = busy
         self._unsent = unsent
         self._wanted: dict[int, Flags] = {}
-        self._missing_then = -1
 
     def fetch(self, peer: int, ranges: Ranges) -> None:
         """A peer lacks these chunks. What is here is announced at once, the rest when it comes."""
         size = self._placement.bitmap.size
         wanted = self._wanted.setdefault(peer, np.zeros(size, np.bool_))
         wanted |= flags_of(ranges, size)
-        self._announce(peer)
+        self.progress()
 
     def progress(self) -> None:
         """Announce what has come since to those who wait for it."""
-        for peer in list(self._wanted):
-            self._announce(peer)
+        if self._wanted and not self._busy():
+            for peer in list(self._wanted):
+                self._announce(peer)
 
     def _announce(self, peer: int) -> None:
         wanted = self._wanted[peer]
@@ -162,6 +169,10 @@ class Recovery:
         block = self._placement.layout.block_of(chunk)
         if block in self._since:
             self._since[block] = now
+
+    def multicast_arrived(self, now: int) -> None:
+        """The fast path goes on after all: every search has time again."""
+        self._since = dict.fromkeys(self._since, now)
 
     def lose(self, peer: int, now: int) -> None:
         """A peer cannot supply any more: go on with the next for every block that it was asked for."""

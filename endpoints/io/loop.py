@@ -17,10 +17,10 @@ from endpoints.core.packets import U8
 from endpoints.io.clock import now_ns
 from endpoints.station import Frame, Lengths, Station
 
-NAP_NS = 5_000_000
+NAP_NS = 12_000_000
 """Sleep between two looks at a busy ring; the protocol's ``scheduling_ns`` must be more."""
 
-TAKE_LIMIT = 256
+TAKE_LIMIT = 128
 TRANSMIT_BUDGET = 64
 RETRY_NS = 1_000_000
 """Wait after the kernel had no room for a frame."""
@@ -85,13 +85,16 @@ class Loop:
         return bulk
 
     def _receive(self) -> bool:
+        """One batch, so that what comes meanwhile is part of the next one; more only when there is a backlog."""
         bulk = False
-        while True:
+        taken = TAKE_LIMIT
+        while taken == TAKE_LIMIT:
             frames, lengths = self._ring.take(TAKE_LIMIT)
-            if not len(lengths):
-                return bulk
-            bulk |= self._station.receive(frames, lengths, now_ns())
-            self._ring.release(len(lengths))
+            taken = len(lengths)
+            if taken:
+                bulk |= self._station.receive(frames, lengths, now_ns())
+                self._ring.release(taken)
+        return bulk
 
     def _transmit(self) -> None:
         sent = True

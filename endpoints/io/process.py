@@ -64,11 +64,17 @@ class HostSetup:
 
 @dataclass(frozen=True, slots=True)
 class RunOperation:
-    """Run one collective. ``data`` and ``buffer`` are files; the barrier is entered at ``start_at`` (monotonic ns)."""
+    """Prepare one collective, answer :class:`Ready`, await :class:`Go`. ``data`` and ``buffer`` are files."""
 
     algorithm: str
     data: Path
     buffer: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Enter the barrier of the prepared operation at this time (monotonic ns)."""
+
     start_at: int
 
 
@@ -79,7 +85,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The endpoint is up: its ring is open and its groups are joined."""
+    """The endpoint is up (ring open, groups joined), or the operation is prepared (buffers in memory)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,7 @@ class HostProcess:
     process: ForkProcess
     pipe: Connection
 
-    def send(self, command: HostSetup | RunOperation | Stop) -> None:
+    def send(self, command: HostSetup | RunOperation | Go | Stop) -> None:
         """Give a command."""
         self.pipe.send(command)
 
@@ -168,7 +174,13 @@ def _serve(setup: HostSetup, pipe: Connection) -> None:
             command = pipe.recv()
             if isinstance(command, Stop):
                 return
-            pipe.send(host.run(command))
+            host.prepare(command)
+            pipe.send(Ready())
+            host.loop.run_until(pipe.poll)
+            go = pipe.recv()
+            if isinstance(go, Stop):
+                return
+            pipe.send(host.run(go))
 
 
 class _Host:
@@ -196,18 +208,21 @@ class _Host:
                 self._failure = reason, suspect
                 self._ended = True
 
-    def run(self, command: RunOperation) -> RankResult:
-        """One operation from start to end."""
-        algorithm = collective(command.algorithm)
+    def prepare(self, command: RunOperation) -> None:
+        """Have the buffers in memory: a page fault costs more than a packet."""
         buffer = _map(command.buffer, "r+")
         buffer[:] = UNWRITTEN
-        make = partial(algorithm.make, data=_map(command.data, "r"), buffer=buffer)
+        data = np.array(_map(command.data, "r"))
+        self._make = partial(collective(command.algorithm).make, data=data, buffer=buffer)
+
+    def run(self, command: Go) -> RankResult:
+        """The prepared operation from start to end."""
         self._ended, self._failure = False, None
         counted, dropped = self._counters(), self._ring.statistics()[1]
         hits = {way: len(fault.log) for way, fault in self._faults.items() if fault is not None}
         cpu = time.process_time()
         self.loop.run_until(lambda: False, at_most=command.start_at)
-        operation = self.endpoint.start(make, now_ns())
+        operation = self.endpoint.start(self._make, now_ns())
         self.loop.run_until(self._finished)
         return RankResult(
             rank=self._setup.rank,

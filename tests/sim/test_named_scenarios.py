@@ -156,10 +156,12 @@ def test_a_dead_root_is_named() -> None:
 
 
 def test_the_second_supplier_helps_when_the_neighbour_is_dead_but_its_data_is_here() -> None:
-    """Rank 1 dies after its multicast; what rank 2 lost of rank 0's block comes from others, then nobody says goodbye."""
+    """Ranks 1 and 2 lose a chunk of rank 0's block, then rank 1 dies: rank 2 gets it from rank 0, who still waits."""
     case = Case(ranks=5, size=2000)
     world = make_world(case)
-    world.network.fault = drop_if(lambda link, f: link == "s1->h3" and opcode(f) == UD_IMM and chunk(f) == 5)
+    world.network.fault = drop_if(
+        lambda link, f: link in ("s1->h2", "s1->h3") and opcode(f) == UD_IMM and chunk(f) == 5
+    )
     world.kill_at(1, 25 * MS)
     outcome = run_once(world, case)
     assert world.hosts[2].station.endpoint.counters["recovered"] == 1
