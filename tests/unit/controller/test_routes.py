@@ -17,7 +17,7 @@ def path(fabric: Fabric, routes: Routes, source: str, destination: str) -> list[
     """The switches on the way; fails the test on a loop or a dead end."""
     ip = fabric.host[destination].ip
     node = fabric.edge_of[source]
-    passed = []
+    passed: list[str] = []
     while node != destination:
         assert node not in passed, f"{source} to {destination} loops at {node}: {passed}"
         passed.append(node)
