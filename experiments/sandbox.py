@@ -84,30 +84,35 @@ class _Stop:
 
     def wait(self) -> int:
         """Wait for the sandbox with stop signals let through; its exit status."""
-        before = {number: signal.getsignal(number) for number in (*signals.STOP, signal.SIGALRM)}
+        before = {number: signal.getsignal(number) for number in signals.STOP}
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # as under nohup
-                signal.signal(number, self._kill if number == signal.SIGALRM else self._stop)
+                signal.signal(number, self._stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOP)
         try:
-            return os.waitpid(self._pid, 0)[1]
+            self._until_ended()
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, signals.STOP)
-            signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in before.items():
                 signal.signal(number, handler)
+        return os.waitpid(self._pid, 0)[1]
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
+    def _until_ended(self) -> None:
+        handle = os.pidfd_open(self._pid)
+        try:
+            while not select.select([handle], [], [], 1.0)[0]:
+                if self._first is not None and time.monotonic() - self._first > GRACE_S:
+                    os.kill(self._pid, signal.SIGKILL)
+        finally:
+            os.close(handle)
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._first is None:
             self._first = now
             os.kill(self._pid, number)
-            signal.setitimer(signal.ITIMER_REAL, GRACE_S)
         elif now - self._first > ONE_PRESS_S:
-            self._kill(number, frame)
-
-    def _kill(self, _number: int, _frame: FrameType | None) -> None:
-        os.kill(self._pid, signal.SIGKILL)
+            os.kill(self._pid, signal.SIGKILL)
 
 
 def _fork_into_new_pids(main: Callable[[], int], rundir: Path) -> int:
