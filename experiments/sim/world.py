@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -13,16 +13,15 @@ import numpy as np
 
 from controller.live import Live
 from controller.plan import assign_slots, make_plan
-
 from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
 from endpoints.core.config import ProtocolConfig
 from endpoints.core.endpoint import Endpoint
 from endpoints.core.events import Completed, Event, Failed
-from endpoints.core.packets import U8
+from endpoints.core.operation import Operation, Services
+from endpoints.core.packets import U8, Opcode
 from endpoints.station import Impairments, Station, Wire
 from endpoints.wire.codec import Codec
-from endpoints.wire.templates import Templates, build_templates
 from experiments.sim.network import Clock, LinkModel, Network
 from topo.fabric import Fabric
 
@@ -112,24 +111,23 @@ class Outcome:
         return {rank: end for rank, end in enumerate(self.ends) if isinstance(end, Failed)}
 
 
-@cache
-def _templates() -> Templates:
-    return build_templates()
-
-
 def build_world(
-    fabric: Fabric, comm: Communicator, *, model: LinkModel | None = None, **options: Any
+    fabric: Fabric,
+    comm: Communicator,
+    templates: Mapping[Opcode, bytes],
+    *,
+    model: LinkModel | None = None,
+    **options: Any,
 ) -> World:
     """A world on ``fabric`` with the rules that the controller plans when every host has joined every tree.
 
-    ``options`` are those of :class:`World`.
+    ``templates`` are those of ``endpoints.wire.templates``; ``options`` are those of :class:`World`.
     """
     groups = [str(IPv4Address(group.ip)) for group in comm.groups]
     members = {group: frozenset(fabric.host) for group in groups}
     plan = make_plan(Live(fabric), members, assign_slots(groups, {}))
     clock = Clock()
     network = Network(fabric, plan.rules, model or LinkModel(comm.rate_bps), clock)
-    templates = _templates()
     return World(network, clock, comm, [Codec(comm, rank, templates) for rank in range(comm.size)], **options)
 
 
@@ -190,7 +188,7 @@ class World:
         return all(not host.alive or _end(host) is not None for host in self.hosts)
 
 
-def _make(collective: Collective, data: U8, buffer: U8, services, op):  # type: ignore[no-untyped-def]
+def _make(collective: Collective, data: U8, buffer: U8, services: Services, op: int) -> Operation:
     return collective.make(services, op, data, buffer)
 
 

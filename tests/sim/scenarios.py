@@ -10,12 +10,14 @@ import numpy as np
 
 from endpoints.collectives.registry import collective
 from endpoints.core.config import Cutoff, ProtocolConfig
+from endpoints.wire.templates import build_templates
 from experiments.communicators import communicator
 from experiments.sim.network import Fault
 from experiments.sim.world import Outcome, World, build_world
 from topo.registry import parse_topology
 
 MS = 1_000_000
+TEMPLATES = build_templates()
 LIMIT_NS = 120_000 * MS
 """Virtual time in which every operation must have ended, well or not."""
 
@@ -75,7 +77,7 @@ def make_world(case: Case) -> World:
     fabric = parse_topology(case.topology.format(ranks=case.ranks))
     comm = communicator(fabric, mtu=case.mtu, rate_bps=20_000_000, trees=case.trees)
     config = ProtocolConfig(chains=case.chains, send_batch=case.send_batch, cutoff=case.cutoff)
-    world = build_world(fabric, comm, config=config, seed=case.seed, first_op=case.first_op)
+    world = build_world(fabric, comm, TEMPLATES, config=config, seed=case.seed, first_op=case.first_op)
     if case.loss or case.reorder or case.duplicate or case.corrupt:
         world.network.fault = chaos(case)
     for rank, at_ms in case.deaths:

@@ -25,7 +25,7 @@ def chunk(frame: bytes) -> int:
     return int.from_bytes(frame[63:66], "big")
 
 
-def drop_if(condition, times: int | None = None) -> Fault:  # type: ignore[no-untyped-def]
+def drop_if(condition, times: int | None = None) -> Fault:
     """Drop frames for which ``condition(link, frame)`` holds, at most ``times`` times."""
     left = [times]
 
@@ -39,7 +39,7 @@ def drop_if(condition, times: int | None = None) -> Fault:  # type: ignore[no-un
     return fault
 
 
-def run_with(case: Case, fault: Fault):  # type: ignore[no-untyped-def]
+def run_with(case: Case, fault: Fault):
     """One operation with a fault; all ranks must complete."""
     world = make_world(case)
     world.network.fault = fault
@@ -77,9 +77,7 @@ def test_loss_at_one_leaf_is_repaired_by_the_left_neighbour() -> None:
 @pytest.mark.parametrize("cutoff", list(Cutoff))
 def test_a_lost_hand_over_token_does_not_stop_the_chain(times: int | None, cutoff: Cutoff) -> None:
     case = Case(ranks=5, size=600, chains=1, cutoff=cutoff)
-    lost = drop_if(
-        lambda link, f: link == "s1->h3" and opcode(f) == RC_SEND and f[54] >> 4 == TOKEN, times
-    )
+    lost = drop_if(lambda link, f: link == "s1->h3" and opcode(f) == RC_SEND and f[54] >> 4 == TOKEN, times)
     if times is None:
         world = make_world(case)
         world.network.fault = lost
@@ -109,7 +107,8 @@ def test_late_packets_of_one_operation_during_the_next_are_refused() -> None:
     case = Case(ranks=4, size=1200)
     world = make_world(case)
     world.network.fault = lambda link, f: [
-        (0, f), *([(15 * MS, f)] if link == "s1->h2" and opcode(f) == UD_IMM else [])
+        (0, f),
+        *([(15 * MS, f)] if link == "s1->h2" and opcode(f) == UD_IMM else []),
     ]
     for number in range(8):
         assert not run_once(world, case, number).failures
