@@ -47,7 +47,7 @@ def loud(handler: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-class TreecastController(RyuApp):  # type: ignore[misc]
+class TreecastController(RyuApp):
     """See the module."""
 
     OFP_VERSIONS = [of13.OFP_VERSION]  # noqa: RUF012 - Ryu's way

@@ -20,12 +20,16 @@ PHASES = ("barrier", "multicast", "recovery", "handshake")
 class RankReport(Protocol):
     """What ``endpoints.io.process.RankResult`` says."""
 
-    rank: int
-    phases: list[tuple[str, int]]
-    failure: tuple[str, int | None] | None
-    counters: dict[str, int]
-    ring_dropped: int
-    hits: list[tuple[Any, ...]]
+    @property
+    def rank(self) -> int: ...
+    @property
+    def phases(self) -> Sequence[tuple[str, int]]: ...
+    @property
+    def failure(self) -> tuple[str, int | None] | None: ...
+    @property
+    def counters(self) -> Mapping[str, int]: ...
+    @property
+    def hits(self) -> Sequence[tuple[Any, ...]]: ...
 
 
 def seconds(reports: Sequence[RankReport]) -> float | None:

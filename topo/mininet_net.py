@@ -10,6 +10,7 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from mininet.link import Link
 from mininet.log import setLogLevel
@@ -32,7 +33,7 @@ class BuildError(RuntimeError):
     """The fabric did not become what was asked for."""
 
 
-class _Controller(RemoteController):  # type: ignore[misc]
+class _Controller(RemoteController):
     """Mininet would look for it with telnet."""
 
     def checkListening(self) -> None:  # noqa: N802 - Mininet's name
@@ -40,8 +41,11 @@ class _Controller(RemoteController):  # type: ignore[misc]
 
 
 class EmulatedFabric:
-    """A context manager: entering builds ``fabric`` with every link as ``spec`` says and its switches at the
-    controller on 127.0.0.1:``controller_port``; leaving takes it down. ``progress`` is told (steps done, steps)."""
+    """A context manager: entering builds ``fabric``, leaving takes it down.
+
+    Every link is as ``spec`` says; the switches are at the controller on 127.0.0.1:``controller_port``. ``progress`` is
+    told (steps done, steps).
+    """
 
     def __init__(
         self, fabric: Fabric, spec: LinkSpec, ovs: PrivateOvs, controller_port: int, progress: Progress | None = None
@@ -55,7 +59,7 @@ class EmulatedFabric:
         self._total = 2 * len(fabric.hosts) + len(fabric.switches) + len(fabric.links) + 1
         self.net: Mininet | None = None
 
-    def __enter__(self) -> EmulatedFabric:
+    def __enter__(self) -> Self:
         setLogLevel("critical")
         os.environ.update(self._ovs.env)
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

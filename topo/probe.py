@@ -1,7 +1,7 @@
 """Looks at the machine: programs on PATH, Python modules, and kernel features, each tried for real.
 
 The features are tried on a veth in a network namespace that ends with the trial, so nothing of the machine's own
-network is touched; the only lasting effect is that the kernel may load modules of its own, as it does for any user of them.
+network is touched; the only lasting effect is that the kernel may load modules, as it does for any user of them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _versions(programs: frozenset[str]) -> Iterator[tuple[str, str]]:
 
 
 def _mininet_version() -> Iterator[tuple[str, str]]:
-    """Mininet's own constant, read from its source: the distribution's package has no metadata, importing it is slow."""
+    """Mininet's own constant, read from its source: Debian's package has no metadata, and importing it is slow."""
     spec = importlib.util.find_spec("mininet")
     for folder in spec.submodule_search_locations or () if spec else ():
         source = Path(folder, "net.py")

@@ -25,7 +25,7 @@ class Make(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """An algorithm. ``kind`` says what goes in and comes out:
+    """An algorithm, of which ``kind`` says what goes in and comes out.
 
     - ``allgather``: every rank gives N bytes and receives P * N, in rank order;
     - ``broadcast``: rank 0 gives N bytes and every rank receives them.

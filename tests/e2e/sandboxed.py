@@ -43,4 +43,4 @@ def in_sandbox(folder: Path, action: Callable[[Path], T]) -> T:
     good, value = pickle.loads(answer.read_bytes())
     if not good:
         pytest.fail(f"in the sandbox:\n{value}", pytrace=False)
-    return value  # type: ignore[no-any-return]
+    return value
