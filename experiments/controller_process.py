@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from experiments.errors import ExperimentFailed
 from topo.fabric import Fabric
@@ -46,7 +46,7 @@ class ControllerProcess:
         self.port = 0
         self.openflow_errors: list[Event] = []
 
-    def __enter__(self) -> ControllerProcess:
+    def __enter__(self) -> Self:
         self._file.write_text(self._fabric.to_json())
         for _ in range(ATTEMPTS):
             self.port = free_port()
@@ -66,7 +66,7 @@ class ControllerProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        os.close(self._status)
+        self._close_status()
         self._process = None
 
     @property
@@ -132,11 +132,17 @@ class ControllerProcess:
     def _ended(self) -> None:
         assert self._process is not None
         code = self._process.wait(STOP_TIMEOUT_S)
-        os.close(self._status)
+        self._close_status()
         if code == PORT_TAKEN:
             raise _PortTaken
         last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
-        raise ExperimentFailed(f"the controller ended with status {code}: {' '.join(last) or 'no word'}")
+        raise ExperimentFailed(f"the controller ended unasked with status {code}: {' '.join(last) or 'no word'}")
+
+    def _close_status(self) -> None:
+        """Once: by now the number could be another file's."""
+        if self._status >= 0:
+            os.close(self._status)
+            self._status = -1
 
 
 class _PortTaken(Exception):

@@ -6,9 +6,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -59,15 +60,13 @@ class Ranks:
         self._templates = build_templates()
         self._hosts: list[HostProcess] = fork_hosts(comm.size)
 
-    def __enter__(self) -> Ranks:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         for host in self._hosts:
-            try:
+            with suppress(OSError):
                 host.send(Stop())
-            except OSError:
-                pass
         deadline = time.monotonic() + AFTER_FAILURE_S
         for host in self._hosts:
             host.process.join(max(0.0, deadline - time.monotonic()))
@@ -78,7 +77,8 @@ class Ranks:
     def enter(self, namespaces: list[str], interfaces: list[str], impairments: tuple[ImpairmentSpec, ...]) -> None:
         """Every endpoint enters its host, opens its ring and joins the trees; returns when all are ready."""
         for host in self._hosts:
-            host.send(
+            self._send(
+                host,
                 HostSetup(
                     namespace=namespaces[host.rank],
                     interface=interfaces[host.rank],
@@ -90,9 +90,15 @@ class Ranks:
                     rq_depth=self._scenario.rq_depth,
                     impairments=impairments,
                     progress=self._progress_file,
-                )
+                ),
             )
         self._all_ready()
+
+    @staticmethod
+    def _send(host: HostProcess, command: HostSetup | RunOperation | Go | Stop) -> None:
+        """Give a command. That the endpoint has died is told by whoever reads its answer."""
+        with suppress(BrokenPipeError):
+            host.send(command)
 
     def _all_ready(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -109,12 +115,13 @@ class Ranks:
             with self._file("buffer", rank).open("wb") as buffer:
                 buffer.truncate(size)
         for host in self._hosts:
-            host.send(RunOperation(algorithm.name, self._file("data", host.rank), self._file("buffer", host.rank)))
+            data_file, buffer_file = self._file("data", host.rank), self._file("buffer", host.rank)
+            self._send(host, RunOperation(algorithm.name, data_file, buffer_file))
         self._all_ready()
         begun = self._progress[:, 1].copy()
         start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
         for host in self._hosts:
-            host.send(Go(start))
+            self._send(host, Go(start))
         senders = self._comm.size if algorithm.kind == "allgather" else 1
         chunks = -(-data.size // self._comm.mtu) * (senders * self._comm.size - senders)
         return self._collect(lambda: self._tell(report, begun, chunks))
@@ -136,7 +143,7 @@ class Ranks:
             look()
             if deadline is not None and time.monotonic() > deadline:
                 for host in waiting.values():
-                    host.send(Stop())  # it answers with what it has, then ends
+                    self._send(host, Stop())  # it answers with what it has, then ends
                 deadline = float("inf")
         return [results[rank] for rank in sorted(results)]
 
@@ -152,7 +159,9 @@ class Ranks:
             ) from None
         if isinstance(answer, Crashed):
             sys.stderr.write(answer.trace)
-            raise ExperimentFailed(f"the endpoint of {name} (rank {host.rank}) crashed: {answer.trace.splitlines()[-1]}")
+            raise ExperimentFailed(
+                f"the endpoint of {name} (rank {host.rank}) crashed: {answer.trace.splitlines()[-1]}"
+            )
         if not isinstance(answer, kind):
             raise ExperimentFailed(f"the endpoint of {name} (rank {host.rank}) answered {answer!r}")
         return answer

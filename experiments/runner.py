@@ -1,10 +1,10 @@
-"""One experiment from build to verdict: fabric, controller, proof, endpoints, operations, results. Runs in the sandbox."""
+"""One experiment from build to verdict: fabric, controller, proof, endpoints, operations, results. In the sandbox."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -51,7 +51,7 @@ def run(scenario: Scenario, folder: ResultFolder, rundir: Path, platform: Platfo
     info = PlatformInfo(
         kernel=platform.versions.get("kernel", ""),
         datapath=platform.datapath,
-        impairments={kind: "endpoint" for kind in sorted({spec.kind for spec in impairments(scenario)})},
+        impairments=dict.fromkeys(sorted({spec.kind for spec in impairments(scenario)}), "endpoint"),
         versions=dict(platform.versions),
     )
     summary = Summary(scenario=scenario, platform=info, runs=runs)
@@ -130,8 +130,16 @@ def _experiment(
         plan = _programmed(controller, fabric, [str(IPv4Address(group.ip)) for group in comm.groups])
         progress.phase("prove", len(fabric.switches))
         _prove(fabric, ovs, plan, progress)
-        stack.enter_context(captures(scenario, net, folder))
-        yield _Experiment(scenario, folder, progress, ranks, controller, net, plan)
+        running = stack.enter_context(captures(scenario, net, folder))
+
+        def check() -> None:
+            """What the endpoints would not miss, or only after their patience and as somebody else's fault."""
+            ovs.check()
+            controller.check()
+            for capture in running:
+                capture.check()
+
+        yield _Experiment(scenario, folder, progress, ranks, check, net, plan)
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
@@ -142,8 +150,9 @@ def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
 def _programmed(controller: ControllerProcess, fabric: Fabric, groups: Sequence[str]) -> Plan:
     """The plan that every switch has confirmed, with every host in every tree."""
     event = controller.wait_for(
-        lambda e: e["event"] == "programmed"
-        and all(len(e["groups"].get(group, ())) == len(fabric.hosts) for group in groups),
+        lambda e: (
+            e["event"] == "programmed" and all(len(e["groups"].get(group, ())) == len(fabric.hosts) for group in groups)
+        ),
         PROGRAM_TIMEOUT_S,
         "to program the multicast trees of all hosts",
     )
@@ -172,7 +181,7 @@ class _Experiment:
         folder: ResultFolder,
         progress: Progress,
         ranks: Ranks,
-        controller: ControllerProcess,
+        check: Callable[[], None],
         net: EmulatedFabric,
         plan: Plan,
     ) -> None:
@@ -180,7 +189,7 @@ class _Experiment:
         self._folder = folder
         self._progress = progress
         self._ranks = ranks
-        self._controller = controller
+        self._check = check
         self._net = net
         self._plan = plan
         path = Path(scenario.input) if scenario.input else None
@@ -202,7 +211,7 @@ class _Experiment:
         before = self._net.interface_counters()
         reports = self._ranks.run(algorithm, self._data, self._told)
         moved = _moved(self._scenario.fabric, before, self._net.interface_counters())
-        self._controller.check()
+        self._check()
         error = judge.diagnosis(reports, self._names)
         self._progress.phase("verify", None)
         wrong = 0 if error else self._ranks.wrong_bytes(algorithm, self._data)
@@ -212,6 +221,7 @@ class _Experiment:
         return self._result(algorithm, iteration, reports, moved, wrong, error)
 
     def _told(self, phase: str, received: int, chunks: int) -> None:
+        self._check()
         self._progress.note(phase)
         self._progress.advance(min(received, chunks), chunks)
 
@@ -288,5 +298,3 @@ def _moved(fabric: Fabric, before: Mapping[str, Counters], after: Mapping[str, C
         link_key(node, peer): (after[interface(node, port)] - before[interface(node, port)]).tx_bytes
         for node, port, peer in fabric.directed_links
     }
-
-

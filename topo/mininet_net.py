@@ -82,7 +82,12 @@ class EmulatedFabric:
         """Take it down; harmless if it is down."""
         if self.net is not None:
             net, self.net = self.net, None
+            stranded: list[OVSSwitch] = []
+            if not self._ovs.switching:  # nobody is there to delete a bridge; the sandbox's end takes it along
+                stranded, net.switches = net.switches, []
             net.stop()
+            for switch in stranded:
+                switch.terminate()
 
     def _build(self, net: Mininet) -> None:
         net.addController("c", controller=_Controller, ip="127.0.0.1", port=self._port)

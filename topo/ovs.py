@@ -60,6 +60,11 @@ class PrivateOvs:
         """Process id by daemon, ``ovsdb-server`` and ``ovs-vswitchd``."""
         return {name: daemon.pid for name, daemon in self._daemons.items()}
 
+    @property
+    def switching(self) -> bool:
+        """Whether ovs-vswitchd runs. Where it does not, ovs-vsctl waits for ever for it to follow a change."""
+        return self._alive("ovs-vswitchd")
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -89,6 +94,12 @@ class PrivateOvs:
         except OvsError:
             self.stop()
             raise
+
+    def check(self) -> None:
+        """OvsError if one of the daemons has ended."""
+        for name, daemon in self._daemons.items():
+            if daemon.poll() is not None:
+                raise OvsError(f"{name} ended unasked with status {daemon.returncode}: {self._tail(name)}")
 
     def stop(self) -> None:
         """Take down bridges and daemons; harmless when nothing runs."""

@@ -1,8 +1,9 @@
 """A capture: every frame of one interface, both directions, into a pcapng file, complete to the last.
 
 ``python -m endpoints.io.capture --interface X --output F``. It writes a line to standard output once its socket is
-bound, so that traffic can wait for it; when its standard input ends it drains the ring, writes the kernel's count of
-drops, and exits 0. The ring is looked at a few hundred times a second: a capture must not cost what it measures.
+bound, so that traffic can wait for it. When its standard input ends it drains the ring, writes the kernel's count of
+drops, into the file and to standard output, and exits 0. The ring is looked at a few hundred times a second: a capture
+must not cost what it measures.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ def capture(interface: str, output: Path) -> None:
                 pass
         while ring.write_ready(file):
             pass
-        file.write(pcapng.statistics(time.time_ns(), *ring.statistics()))
+        received, dropped = ring.statistics()
+        file.write(pcapng.statistics(time.time_ns(), received, dropped))
         file.flush()
         os.fsync(file.fileno())
+    sys.stdout.write(f"{dropped}\n")
 
 
 def main() -> None:
