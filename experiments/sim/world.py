@@ -37,29 +37,30 @@ class Host:
         self.name = name
         self.station = station
         self.events: list[Event] = []
+        self.end: Completed | Failed | None = None
         self.alive = True
         self._network = network
         self._clock = clock
         self._nap = nap_ns
         self._inbox: list[bytes] = []
-        self._wakes: set[int] = set()
+        self._due: int | None = None
         self._stride = station.endpoint.comm.mtu + STRIDE_MARGIN
         network.arrival[name] = self._arrive
 
     def _arrive(self, frame: bytes, now: int) -> None:
         if not self._inbox:
-            self.wake_at(now + self._nap)
+            self._wake_at(now + self._nap)
         self._inbox.append(frame)
 
-    def wake_at(self, at: int) -> None:
-        """Be run at a time."""
-        if at not in self._wakes:
-            self._wakes.add(at)
+    def _wake_at(self, at: int) -> None:
+        """Sleep no longer than until then."""
+        if self._due is None or at < self._due:
+            self._due = at
             self._clock.at(at, partial(self._wake, at))
 
     def _wake(self, at: int) -> None:
-        self._wakes.discard(at)
-        if self.alive:
+        if self.alive and at == self._due:  # else it has been awake since, and went to sleep until another time
+            self._due = None
             self._take_inbox()
             self.station.handle_timer(self._clock.now)
             self.pump()
@@ -86,9 +87,11 @@ class Host:
         endpoint = self.station.endpoint
         while (event := endpoint.next_event()) is not None:
             self.events.append(event)
+            if isinstance(event, Completed | Failed):
+                self.end = event
         at = self.station.next_timeout()
         if at is not None:
-            self.wake_at(max(at, now + 1))
+            self._wake_at(max(at, now + 1))
 
 
 @dataclass
@@ -171,13 +174,14 @@ class World:
         buffers = [np.zeros(collective.buffer_bytes(self.comm.size, size), np.uint8) for _ in self.hosts]
         for rank, host in enumerate(self.hosts):
             host.events.clear()
+            host.end = None
             if host.alive:
                 make = partial(_make, collective, data[rank], buffers[rank])
                 host.station.endpoint.start(make, begun)
                 host.pump()
         while not self._settled() and self.clock.now - begun <= limit_ns and self.clock.step():
             pass
-        ends = [_end(host) if host.alive else None for host in self.hosts]
+        ends = [host.end if host.alive else None for host in self.hosts]
         counters: Counter[str] = Counter()
         for host in self.hosts:
             counters.update(host.station.endpoint.counters)
@@ -185,12 +189,8 @@ class World:
         return Outcome(ends, buffers, (last - begun) / 1e9, counters)
 
     def _settled(self) -> bool:
-        return all(not host.alive or _end(host) is not None for host in self.hosts)
+        return all(host.end is not None or not host.alive for host in self.hosts)
 
 
 def _make(collective: Collective, data: U8, buffer: U8, services: Services, op: int) -> Operation:
     return collective.make(services, op, data, buffer)
-
-
-def _end(host: Host) -> Completed | Failed | None:
-    return next((event for event in reversed(host.events) if isinstance(event, Completed | Failed)), None)
