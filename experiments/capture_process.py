@@ -65,7 +65,7 @@ def captures(scenario: Scenario, net: EmulatedFabric, folder: ResultFolder) -> I
     """Capture every target of the scenario into ``captures/<target>.pcapng`` of the result folder."""
     running: list[Capture] = []
     try:
-        for target in scenario.capture:
+        for target in dict.fromkeys(scenario.capture):  # a host may have been named twice, as h1 and 0
             directory = folder.subfolder("captures")
             node, port = target_interface(scenario.fabric, target)
             pid = net.host_pid(node) if node in scenario.fabric.host else None

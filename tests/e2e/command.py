@@ -44,7 +44,7 @@ class Finished:
 
     def verified(self) -> Run:
         """The results of the only operation; asserts that every byte of it was right."""
-        assert (self.code, self.err) == (0, "")
+        assert (self.code, self.err) == (0, ""), f"{self.code}: {self.out}{self.err}"
         [run] = self.summary.runs
         assert run.verified
         assert (run.wrong_bytes, run.error) == (0, None)
