@@ -126,7 +126,7 @@ class Ranks:
         chunks = -(-data.size // self._comm.mtu) * (senders * self._comm.size - senders)
         return self._collect(lambda: self._tell(report, begun, chunks))
 
-    def _tell(self, report: Report, begun: np.ndarray, chunks: int) -> None:  # type: ignore[type-arg]
+    def _tell(self, report: Report, begun: np.ndarray, chunks: int) -> None:
         phase = PHASES[int(np.bincount(self._progress[:, 0]).argmax())]
         report(phase.value, int((self._progress[:, 1] - begun).sum()), chunks)
 
@@ -136,7 +136,7 @@ class Ranks:
         waiting = {host.pipe: host for host in self._hosts}
         while waiting:
             for ready in wait(list(waiting), LOOK_S):
-                host = waiting.pop(ready)  # type: ignore[arg-type]
+                host = waiting.pop(ready)  # type: ignore[call-overload]
                 results[host.rank] = self._expect(host, RankResult)
                 if results[host.rank].failure is not None and deadline is None:
                     deadline = time.monotonic() + AFTER_FAILURE_S + self._scenario.peer_timeout_ns / 1e9

@@ -30,7 +30,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
 
 LONG = ("--topo", "single,hosts=3", "--bw", "1M", "--size", "4MiB")
 """Takes more than a minute, were it left alone."""
-OPERATION = "mcast_allgather 1/1 ..."
+OPERATION = "mcast_allgather "
+"""What is said when the first operation begins."""
 BOUND_S = 30.0
 """In which a run that was struck ends."""
 
