@@ -96,7 +96,7 @@ def receive_us(batch: int, passes: int) -> float:
 
 
 def feed_us(station: Station, frames: U8, lengths: Lengths, ring: U8, batch: int) -> float:
-    """Put the frames into the ring as the kernel would, a batch at a time, and hand them over; only the latter counts."""
+    """Put a batch of frames into the ring as the kernel would, then hand it over; only the latter counts."""
     spent, slot = 0, 0
     for start in range(0, len(frames), batch):
         arrived = frames[start : start + batch]
@@ -143,7 +143,9 @@ def main() -> None:
     cost = {}
     for batch in BATCHES:
         cost[batch] = receive_us(batch, passes)
-        table.add_row(f"batch of {batch}", f"{cost[batch]:.2f}", f"{1e6 / cost[batch]:,.0f}", f"{dissection / cost[batch]:.0f}")
+        table.add_row(
+            f"batch of {batch}", f"{cost[batch]:.2f}", f"{1e6 / cost[batch]:,.0f}", f"{dissection / cost[batch]:.0f}"
+        )
     table.add_row("Scapy, dissection only", f"{dissection:.2f}", f"{1e6 / dissection:,.0f}", "1")
     Console().print(table)
     met = "met" if cost[16] <= TARGET_US else "missed"

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
 _ONE = np.uint64(1)
+_BIT = _ONE << np.arange(64, dtype=np.uint64)
 
 
 class Bitmap:
@@ -20,11 +21,10 @@ class Bitmap:
     def mark(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Set the bits ``ids`` (shape (n,)); true where a bit was clear and this is its first mention in ``ids``."""
         word = ids >> 6
-        bit = _ONE << (ids & 63).astype(np.uint64)
+        bit = _BIT[ids & 63]
         fresh: npt.NDArray[np.bool_] = (self._words[word] & bit) == 0
-        listed = ids.tolist()
-        if len(set(listed)) != len(listed):
-            first = np.zeros(len(listed), np.bool_)
+        if len(set(ids.tolist())) != len(ids):
+            first = np.zeros(len(ids), np.bool_)
             first[np.unique(ids, return_index=True)[1]] = True
             fresh &= first
         np.bitwise_or.at(self._words, word, bit)

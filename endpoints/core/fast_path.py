@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
-from endpoints.core.bitmap import Bitmap
+from endpoints.core.bitmap import Bitmap, Ids
 from endpoints.core.blocks import BlockLayout
 from endpoints.core.packets import U8, Chunks, UdBurst
 from endpoints.core.serial import PSN_MASK
@@ -95,8 +95,7 @@ class Placement:
         self.bitmap = Bitmap(layout.chunks)
         self._buffer = buffer
         self._prefix = np.uint32(prefix)
-        self._mask = np.uint32((1 << chunk_bits) - 1)
-        self._roots = np.array(roots, np.int32)
+        self._chunk_bits = chunk_bits
         self._per_block = max(1, layout.chunks_per_block)
         full, tail = layout.full_chunks, layout.tail_bytes
         self._uniform = tail == 0
@@ -104,44 +103,51 @@ class Placement:
         strides = (layout.block_bytes, layout.mtu, 1)
         self._full = as_strided(buffer, (layout.blocks, full, layout.mtu), strides)
         self._tails = as_strided(buffer[full * layout.mtu :], (layout.blocks, tail), (layout.block_bytes, 1))
-        self._ends = np.arange(1, layout.blocks + 1, dtype=np.int64) * layout.chunks_per_block - 1
+        self._owners = np.repeat(np.array(roots, np.int16), layout.chunks_per_block)
+        self._ends_seen = 0
 
     def place(self, chunks: Chunks, counters: Counter[str]) -> int:
         """Copy a batch to its place; returns how many chunks were new. The rest is counted by reason."""
-        numbers = chunks.imm & self._mask
-        ids = numbers.astype(np.int64)
-        length = chunks.length
-        good = (chunks.imm ^ numbers) == self._prefix
-        if not good.all():
-            counters["stale_operation"] += int(np.count_nonzero(~good))
-            ids, length = np.where(good, ids, self.layout.chunks), np.where(good, length, -1)
-        inside = ids < self.layout.chunks
-        block = np.where(inside, ids, 0) // self._per_block
-        good &= inside & (self._roots[block] == chunks.src) & (length == self._lengths(ids, block))
-        if good.all():
-            return self._store(ids, block, chunks.payload, counters)
-        rows = np.flatnonzero(good)
-        counters["bad_chunk"] += len(ids) - len(rows) - int(np.count_nonzero(length < 0))
-        return self._store(ids[rows], block[rows], chunks.payload[rows], counters) if len(rows) else 0
+        ids = (chunks.imm ^ self._prefix).astype(np.int64)  # beyond all chunks if the operation is another
+        try:
+            good = (self._owners[ids] == chunks.src) & (chunks.length == self._lengths(ids))
+        except IndexError:
+            return self._place_good(ids, chunks, counters)
+        if np.count_nonzero(good) < len(ids):
+            return self._place_good(ids, chunks, counters)
+        return self._store(ids, chunks.payload, counters)
 
-    def _lengths(self, ids: npt.NDArray[np.int64], block: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | int:
+    def _place_good(self, ids: Ids, chunks: Chunks, counters: Counter[str]) -> int:
+        """Of a batch in which something is wrong, what is right."""
+        ours = ids >> self._chunk_bits == 0
+        inside = ids < self.layout.chunks
+        rows = np.flatnonzero(inside)
+        at = ids[rows]
+        rows = rows[(self._owners[at] == chunks.src[rows]) & (chunks.length[rows] == self._lengths(at))]
+        stale = len(ids) - int(np.count_nonzero(ours))
+        if stale:
+            counters["stale_operation"] += stale
+        if len(ids) > len(rows) + stale:
+            counters["bad_chunk"] += len(ids) - len(rows) - stale
+        return self._store(ids[rows], chunks.payload[rows], counters) if len(rows) else 0
+
+    def _lengths(self, ids: Ids) -> npt.NDArray[np.int64] | int:
         if self._uniform:
             return self.layout.mtu
-        index = ids - block * self._per_block
+        index = ids % self._per_block
         return np.where(index < self.layout.full_chunks, self.layout.mtu, self.layout.tail_bytes)
 
-    def _store(
-        self, ids: npt.NDArray[np.int64], block: npt.NDArray[np.int64], payload: U8, counters: Counter[str]
-    ) -> int:
+    def _store(self, ids: Ids, payload: U8, counters: Counter[str]) -> int:
+        missing = self.bitmap.missing
         fresh = self.bitmap.mark(ids)
-        count = int(np.count_nonzero(fresh))
+        count = missing - self.bitmap.missing
         if count < len(ids):
             counters["duplicates"] += len(ids) - count
-            ids, block, payload = ids[fresh], block[fresh], payload[fresh]
+            ids, payload = ids[fresh], payload[fresh]
         if self._chunks is not None:
             self._chunks[ids] = payload[:, : self.layout.mtu]
             return count
-        index = ids - block * self._per_block
+        block, index = np.divmod(ids, self._per_block)
         full = index < self.layout.full_chunks
         self._full[block[full], index[full]] = payload[full, : self.layout.mtu]
         self._tails[block[~full]] = payload[~full, : self.layout.tail_bytes]
@@ -169,11 +175,12 @@ class Placement:
 
     def all_ends_seen(self) -> bool:
         """Whether the last chunk of every block is here: whatever else is missing was overtaken or lost."""
-        return bool(self.bitmap.has(self._ends).all())
+        blocks, per_block = self.layout.blocks, self._per_block
+        while self._ends_seen < blocks and (self._ends_seen + 1) * per_block - 1 in self.bitmap:
+            self._ends_seen += 1
+        return self._ends_seen == blocks
 
 
 def prefix_of(op: int, chunk_bits: int) -> int:
     """The immediate of operation ``op`` without its chunk: the id wraps in the bits above ``chunk_bits``."""
     return (op << chunk_bits) & 0xFFFFFFFF
-
-

@@ -94,13 +94,20 @@ class Chunks:
     """Multicast chunks received: columns of shape (n,), and ``payload`` of shape (n, >= mtu) viewing the packet ring.
 
     ``src`` is the sending rank, ``length`` the payload bytes of each row; bytes beyond it are not payload.
+    ``psn_word`` is the BTH's last word, of which the PSN is a part that placement does not need: the immediate alone
+    says where a chunk belongs.
     """
 
     src: I32
-    psn: U32
+    psn_word: U32
     imm: U32
     length: I32
     payload: U8
+
+    @property
+    def psn(self) -> U32:
+        """Packet sequence numbers, 24 bits."""
+        return (self.psn_word & 0xFFFFFF).astype(np.uint32)
 
     def __len__(self) -> int:
         return len(self.imm)

@@ -35,6 +35,9 @@ _FEW = 3
 
 _EACH = np.ones(_FEW, np.bool_)
 
+_USUAL = 256
+"""Batches up to this find their constant column made already."""
+
 _PAIR = slice(layout.IP_SRC, layout.IP_SRC + 8)
 
 _VARYING = (
@@ -52,11 +55,11 @@ _VARYING = (
 
 @dataclass(slots=True)
 class _Columns:
-    """Columns of shape (n,) over a batch's rows; they hold a chunk where ``keep``, and nothing elsewhere."""
+    """Columns of shape (n,) over a batch's rows; they hold a chunk where ``keep`` (None: everywhere), else nothing."""
 
-    keep: Bool
+    keep: Bool | None
     src: I32
-    psn: U32
+    psn_word: U32
     imm: U32
     length: I32
 
@@ -66,9 +69,10 @@ class _Columns:
         return cls(np.zeros(n, np.bool_), zeros.astype(np.int32), zeros.copy(), zeros.copy(), zeros.astype(np.int32))
 
     def put(self, at: slice, other: _Columns) -> None:
-        self.keep[at] = other.keep
+        assert self.keep is not None
+        self.keep[at] = True if other.keep is None else other.keep
         self.src[at] = other.src
-        self.psn[at] = other.psn
+        self.psn_word[at] = other.psn_word
         self.imm[at] = other.imm
         self.length[at] = other.length
 
@@ -81,7 +85,8 @@ class Decoder:
         self._stride = layout.max_frame_length(comm.mtu)
         self._full = layout.UD_PAYLOAD + comm.mtu + layout.ICRC_LEN
         self._template, self._fixed = _chunk_words(templates[Opcode.UD_SEND_ONLY_IMM], self._full)
-        self._pairs, self._pair_src = _known_pairs(comm, rank)
+        self._known = _known_pairs(comm, rank)
+        self._full_length = np.full(_USUAL, self._mtu, np.int32)
         self._packets = PacketReader(comm, rank)
 
     def decode(self, frames: U8, lengths: Integers) -> Batch:
@@ -98,28 +103,32 @@ class Decoder:
         if len(lengths) <= _FEW:
             batch.chunks = self._select(frames, self._read_mixed(frames, lengths, _EACH[: len(lengths)], batch))
             return batch
-        odd = (frames[:, _WORDS].view(np.uint64) ^ self._template) & self._fixed
-        if not odd.any() and (lengths == self._full).all():
-            columns = self._read_full(frames, batch)
+        words = frames[:, _WORDS].view(np.uint64)
+        odd = (words ^ self._template) & self._fixed
+        full = lengths == self._full
+        if np.count_nonzero(odd) or np.count_nonzero(full) < len(full):
+            columns = self._read_mixed(frames, lengths, odd.any(axis=1) | ~full, batch)
         else:
-            columns = self._read_mixed(frames, lengths, odd.any(axis=1) | (lengths != self._full), batch)
+            columns = self._read_full(frames, words, batch)
         batch.chunks = self._select(frames, columns)
         return batch
 
-    def _read_full(self, frames: U8, batch: Batch) -> _Columns:
+    def _read_full(self, frames: U8, words: U64, batch: Batch) -> _Columns:
         """Frames that agree with the template of a full chunk."""
-        words = frames[:, _WORDS].view(np.uint64)
+        n = len(frames)
         np.bitwise_or(words, _ONES, out=words)
-        intact = np.array([crc32(row) == RESIDUE for row in frames[:, COVERED : self._full]])
-        pair = frames[:, _PAIR].view(np.uint64)[:, 0]
-        at = self._pairs[:-1].searchsorted(pair)
-        keep = intact & (self._pairs[at] == pair)
-        if not keep.all():
+        crcs = [crc32(row) for row in frames[:, COVERED : self._full]]
+        known = self._known
+        src = [known.get(pair, -1) for pair in frames[:, _PAIR].view(np.uint64)[:, 0].tolist()]
+        keep = None
+        if crcs.count(RESIDUE) < n or -1 in src:
+            intact = np.array(crcs, np.uint32) == RESIDUE
+            keep = intact & (np.array(src) >= 0)
             self._count_refused(frames, intact, keep, batch)
-        psn = frames[:, layout.BTH_ACKREQ : layout.BTH_ACKREQ + 4].view(">u4")[:, 0] & 0xFFFFFF
-        imm = frames[:, layout.UD_IMM : layout.UD_IMM + 4].view(">u4")[:, 0]
-        length = np.full(len(frames), self._mtu, np.int32)
-        return _Columns(keep, self._pair_src[at], psn.astype(np.uint32), imm.astype(np.uint32), length)
+        word = frames[:, layout.BTH_ACKREQ : layout.BTH_ACKREQ + 4].view(">u4")[:, 0]
+        imm = frames[:, layout.UD_IMM : layout.UD_IMM + 4].view(">u4")[:, 0].astype(np.uint32)
+        length = self._full_length[:n] if n <= _USUAL else np.full(n, self._mtu, np.int32)
+        return _Columns(keep, np.array(src, np.int32), word, imm, length)
 
     def _count_refused(self, frames: U8, intact: Bool, keep: Bool, batch: Batch) -> None:
         for i in np.flatnonzero(~keep).tolist():
@@ -134,7 +143,8 @@ class Decoder:
         start = 0
         for i in [*np.flatnonzero(odd).tolist(), n]:
             if i > start:
-                columns.put(slice(start, i), self._read_full(frames[start:i], batch))
+                run = frames[start:i]
+                columns.put(slice(start, i), self._read_full(run, run[:, _WORDS].view(np.uint64), batch))
             if i < n:
                 self._read_one(frames[i], int(lengths[i]), i, columns, batch)
             start = i + 1
@@ -147,18 +157,21 @@ class Decoder:
         elif isinstance(packet, RcPacket):
             batch.rc.append(packet)
         else:
+            assert columns.keep is not None
             columns.keep[row] = True
-            columns.src[row], columns.psn[row], columns.imm[row], columns.length[row] = packet
+            columns.src[row], columns.psn_word[row], columns.imm[row], columns.length[row] = packet
 
     def _select(self, frames: U8, columns: _Columns) -> Chunks | None:
         """The rows in ``keep``; only where others lie between them is the payload copied."""
+        payload = frames[:, layout.UD_PAYLOAD : layout.UD_PAYLOAD + self._mtu]
+        if columns.keep is None:
+            return Chunks(columns.src, columns.psn_word, columns.imm, columns.length, payload)
         rows = np.flatnonzero(columns.keep)
         if not len(rows):
             return None
         first, last = int(rows[0]), int(rows[-1]) + 1
         at: slice | npt.NDArray[np.intp] = slice(first, last) if last - first == len(rows) else rows
-        payload = frames[:, layout.UD_PAYLOAD : layout.UD_PAYLOAD + self._mtu][at]
-        return Chunks(columns.src[at], columns.psn[at], columns.imm[at], columns.length[at], payload)
+        return Chunks(columns.src[at], columns.psn_word[at], columns.imm[at], columns.length[at], payload[at])
 
 
 def count(batch: Batch, reason: str) -> None:
@@ -187,16 +200,11 @@ def _chunk_words(template: bytes, size: int) -> tuple[U64, U64]:
     return np.frombuffer(bytes(frame), np.uint8)[_WORDS].view(np.uint64), fixed[_WORDS].view(np.uint64)
 
 
-def _known_pairs(comm: Communicator, rank: int) -> tuple[U64, I32]:
-    """Each (source, group) that chunks may come with, as the 8 bytes that they are on the wire, and the source's rank.
-
-    Sorted, with one entry more that equals none: a search in the rest that ends behind the last finds it.
-    """
-    pairs = [
-        (int(np.frombuffer(struct.pack("!II", peer.ip, group.ip), np.uint64)[0]), peer.rank)
+def _known_pairs(comm: Communicator, rank: int) -> dict[int, int]:
+    """The sending rank for each (source, group) that chunks may come with, as 8 bytes of the wire."""
+    return {
+        int(np.frombuffer(struct.pack("!II", peer.ip, group.ip), np.uint64)[0]): peer.rank
         for peer in comm.peers
         for group in comm.groups
         if peer.rank != rank
-    ]
-    pairs = [*sorted(pairs), (0, -1)]
-    return np.array([key for key, _ in pairs], np.uint64), np.array([src for _, src in pairs], np.int32)
+    }
