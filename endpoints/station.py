@@ -56,7 +56,7 @@ class Station:
         self._tx = tx
 
     def receive(self, frames: U8, lengths: Lengths, now: int) -> bool:
-        """Take frames off the ring, shape (n, stride); they may be altered. True if multicast chunks were among them."""
+        """Take frames off the ring, shape (n, stride), and alter them. True if multicast chunks were among them."""
         self.counters["frames_received"] += len(lengths)
         if self._rx is None:
             return self._take(frames, lengths, now)

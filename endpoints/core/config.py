@@ -11,6 +11,11 @@ from endpoints.core.pacing import wire_ns
 MS = 1_000_000
 
 
+ACK_SHARE = 2
+"""A responder may sit on an acknowledgement for this part of the scheduling time, so that one acknowledges several
+messages and does not wake a host that has better things to do (IBTA vol. 1, 9.7.5.1.2 lets it coalesce)."""
+
+
 class Cutoff(Enum):
     """How the end of the fast path is told (PAPER 1.5)."""
 
@@ -33,10 +38,10 @@ class ProtocolConfig:
     """
 
     chains: int | None = None
-    send_batch: int = 4
+    send_batch: int = 8
     cutoff: Cutoff = Cutoff.INACTIVITY
     slack_chunks: int = 64
-    scheduling_ns: int = 20 * MS
+    scheduling_ns: int = 45 * MS
     read_window: int = 32
     read_chunks: int = 16
     peer_timeout_ns: int = 4_000 * MS
@@ -51,6 +56,7 @@ class Timing:
     chunk_ns: int
     slack_ns: int
     reorder_ns: int
+    ack_delay_ns: int
     min_rto_ns: int
     initial_rto_ns: int
     peer_timeout_ns: int
@@ -66,6 +72,7 @@ class Timing:
             chunk_ns=chunk_ns,
             slack_ns=2 * config.scheduling_ns + config.slack_chunks * chunk_ns,
             reorder_ns=config.scheduling_ns + 8 * chunk_ns,
+            ack_delay_ns=config.scheduling_ns // ACK_SHARE,
             min_rto_ns=min_rto,
             initial_rto_ns=initial_rto,
             peer_timeout_ns=max(config.peer_timeout_ns, 50 * initial_rto),

@@ -51,10 +51,14 @@ class Endpoint:
         self._seed = seed
         self._next_op = first_op
         self._pairs: dict[int, QueuePair] = {}
+        self._active: dict[int, QueuePair] = {}
+        """Pairs that may have something to send."""
         self._early: list[tuple[int, Message]] = []
         self._unreachable: deque[int] = deque()
         self._uplink = Pacer(comm.rate_bps, UPLINK_DEPTH_CHUNKS * self.timing.chunk_ns)
         self._backlog = False
+        self.more = False
+        """Whether :meth:`transmit` stopped at its budget and not for want of anything to send."""
         self._bursts: deque[Outgoing] = deque()
         self._events: deque[Event] = deque()
         self._reported = 0
@@ -62,23 +66,38 @@ class Endpoint:
     # -- inputs -------------------------------------------------------------------------------------------------
 
     def start(self, make: MakeOperation, now: int) -> Operation:
-        """Begin the next operation; the one before must have ended."""
+        """Prepare and begin the next operation at once."""
+        operation = self.prepare(make)
+        self.begin(now)
+        return operation
+
+    def prepare(self, make: MakeOperation) -> Operation:
+        """Have the next operation ready to :meth:`begin`; the one before must have ended.
+
+        What costs time (buffers, bitmaps, the own block in its place) is done here, before the barrier, as with the
+        persistent collectives of MPI 4.
+        """
         if self.operation is not None and self.operation.phase not in FINAL:
             raise ProtocolError(f"operation {self.operation.op} is still in {self.operation.phase.value}")
         operation = make(self, self._next_op)
         self.operation = operation
         self._next_op += 1
         self._reported = 0
-        operation.start(now)
+        return operation
+
+    def begin(self, now: int) -> None:
+        """Arrive at the barrier with the operation that was prepared."""
+        assert self.operation is not None
+        self.operation.start(now)
         early, self._early = self._early, []
         for peer, message in early:
             self._deliver(peer, message, now)
         self._settle(now)
-        return operation
 
     def receive(self, batch: Batch, now: int) -> None:
         """Take a batch of frames as the wire decoded it."""
-        self.counters.update(batch.rejected)
+        if batch.rejected:
+            self.counters.update(batch.rejected)
         if batch.chunks is not None and len(batch.chunks):
             self.counters["chunks_received"] += len(batch.chunks)
             if self.operation is None or self.operation.phase in FINAL:
@@ -97,8 +116,11 @@ class Endpoint:
     def handle_timer(self, now: int) -> None:
         """Time has come to ``next_timeout``; a spurious call is harmless."""
         for pair in list(self._pairs.values()):
-            pair.handle_timer(now)
-            self._drain(pair, now)
+            due = pair.next_timeout()
+            if due is not None and due <= now:
+                self._active[pair.peer] = pair
+                pair.handle_timer(now)
+                self._drain(pair, now)
         if self.operation is not None:
             self.operation.handle_timer(now)
         self._settle(now)
@@ -119,18 +141,20 @@ class Endpoint:
                 break
             out.append(item)
             frames += self._account(item, now)
+        self.more = frames >= budget
         self._settle(now)
         return out
 
     def _next_item(self, now: int) -> Outgoing | None:
-        for pair in self._pairs.values():
+        for pair in self._active.values():
             packet = pair.next_control(now)
             if packet is not None:
                 return packet
-        for pair in self._pairs.values():
+        for pair in self._active.values():
             packet = pair.next_response()
             if packet is not None:
                 return packet
+        self._active.clear()
         if not self._bursts and self.operation is not None:
             self._bursts.extend(self.operation.due_bursts(now))
         return self._bursts.popleft() if self._bursts else None
@@ -156,6 +180,10 @@ class Endpoint:
         if self._backlog:
             candidates.append(self._uplink.ready_at())
         return min((at for at in candidates if at is not None), default=None)
+
+    def missing_ns(self) -> int:
+        """Nanoseconds in which what the operation lacks could arrive at the link's rate, and not sooner."""
+        return 0 if self.operation is None else self.operation.missing_chunks * self.timing.chunk_ns
 
     @property
     def idle(self) -> bool:
@@ -189,10 +217,12 @@ class Endpoint:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _pair(self, peer: int) -> QueuePair:
+        """The queue pair towards ``peer``, which may have something to send after what is done with it now."""
         if peer not in self._pairs:
             psns = first_psn(self._seed, self.rank, peer), first_psn(self._seed, peer, self.rank)
             self._pairs[peer] = QueuePair(peer, self.comm.mtu, psns, self.timing, self.config, self._memory)
-        return self._pairs[peer]
+        pair = self._active[peer] = self._pairs[peer]
+        return pair
 
     def _memory(self, rkey: int, va: int, length: int) -> U8 | None:
         operation = self.operation
@@ -224,7 +254,8 @@ class Endpoint:
         return self.operation is not None and self.operation.op == op and self.operation.phase not in FINAL
 
     def _deliver(self, peer: int, message: Message, now: int) -> None:
-        if message.op >= self._next_op:
+        prepared = self.operation is not None and self.operation.phase is Phase.IDLE
+        if message.op >= self._next_op - prepared:
             self._early.append((peer, message))
         elif self._current(message.op) and self.operation is not None:
             self.operation.on_message(peer, message, now)
@@ -236,12 +267,12 @@ class Endpoint:
     def _settle(self, now: int) -> None:
         """Tell the operation of lost peers, and the owner of what the operation became."""
         operation = self.operation
+        if operation is None or operation.phase is Phase.IDLE:
+            return
         while self._unreachable:
             peer = self._unreachable.popleft()
-            if operation is not None and operation.phase not in FINAL:
+            if operation.phase not in FINAL:
                 operation.on_peer_lost(peer, now)
-        if operation is None:
-            return
         for phase, at in operation.phases[self._reported :]:
             self._events.append(PhaseEntered(operation.op, phase, at))
             if phase is Phase.DONE:

@@ -62,9 +62,7 @@ def decode(imm: int, payload: bytes) -> Message | None:
     """The message of an immediate and a payload; None where they are no message of ours."""
     if imm >> OP_BITS not in _KINDS or len(payload) % 4:
         return None
-    return Message(
-        Kind(imm >> OP_BITS), imm & ((1 << OP_BITS) - 1), struct.unpack(f">{len(payload) // 4}I", payload)
-    )
+    return Message(Kind(imm >> OP_BITS), imm & ((1 << OP_BITS) - 1), struct.unpack(f">{len(payload) // 4}I", payload))
 
 
 def ranges_messages(kind: Kind, op: int, ranges: Ranges, mtu: int) -> Iterator[Message]:

@@ -6,13 +6,13 @@ side (a root's turn) runs beside the phases: a root that lost the token begins a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from endpoints.core.barrier import Barrier
+from endpoints.core.blocks import BlockLayout
 from endpoints.core.config import Cutoff
 from endpoints.core.errors import ProtocolError
 from endpoints.core.fast_path import Placement, Sender, prefix_of
-from endpoints.core.blocks import BlockLayout
 from endpoints.core.messages import NOBODY, Kind, Message, Ranges, ranges_messages
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, UdBurst
@@ -43,9 +43,7 @@ class ReliableMulticast:
         layout.check_numbering(comm.chunk_bits)
         prefix = prefix_of(op, comm.chunk_bits)
         self._buffer = buffer
-        self.placement = Placement(
-            layout=layout, roots=roots, buffer=buffer, prefix=prefix, chunk_bits=comm.chunk_bits
-        )
+        self.placement = Placement(layout=layout, roots=roots, buffer=buffer, prefix=prefix, chunk_bits=comm.chunk_bits)
         self._turn = turn(rank, roots, comm.size, services.config.chains)
         self._sender: Sender | None = None
         if self._turn is not None:
@@ -175,6 +173,11 @@ class ReliableMulticast:
                 self._s.send(peer, Message(Kind.ABORT, self.op, body))
 
     @property
+    def missing_chunks(self) -> int:
+        """Chunks that are still to come."""
+        return self.placement.bitmap.missing
+
+    @property
     def _left(self) -> int:
         return (self._s.rank - 1) % self._s.comm.size
 
@@ -270,8 +273,7 @@ class ReliableMulticast:
             elif timer is Timer.TOKEN:
                 self._begin_turn(now)
             elif timer is Timer.PATIENCE:
-                patience = self._s.timing.patience_ns
-                self._try_recovery(lambda recovery: recovery.impatient(now, patience), now)
+                self._try_recovery(lambda recovery: recovery.impatient(now, self._s.timing.patience_ns), now)
             else:
                 self._on_deadline(now)
 
@@ -292,7 +294,7 @@ class ReliableMulticast:
         self._try_recovery(lambda recovery: recovery.start(now), now)
         self._supplier.progress()
 
-    def _try_recovery(self, step, now: int) -> None:  # type: ignore[no-untyped-def]
+    def _try_recovery(self, step: Callable[[Recovery], None], now: int) -> None:
         if self._recovery is None or self.phase is not Phase.RECOVERY:
             return
         try:

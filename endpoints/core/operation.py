@@ -43,6 +43,10 @@ class Operation(Protocol):
     failure: tuple[str, int | None] | None
     """Reason and suspect rank once ``phase`` is FAILED."""
 
+    @property
+    def missing_chunks(self) -> int:
+        """Chunks that are still to come."""
+
     def start(self, now: int) -> None:
         """Begin."""
 

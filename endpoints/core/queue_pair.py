@@ -121,7 +121,7 @@ class QueuePair:
         self._early: dict[int, RcPacket] = {}
         self._out: deque[RcPacket] = deque()
         self._responses: deque[_Response] = deque()
-        self._ack_due = False
+        self._ack_at: int | None = None
         self._nak_sent = False
         self._events: deque[QpEvent] = deque()
 
@@ -149,24 +149,24 @@ class QueuePair:
             return self._on_ack(packet, now)
         if Opcode.RC_READ_RESPONSE_FIRST <= packet.opcode <= Opcode.RC_READ_RESPONSE_ONLY:
             return self._on_response(packet, now)
-        return self._on_request(packet)
+        return self._on_request(packet, now)
 
-    def _on_request(self, packet: RcPacket) -> str | None:
+    def _on_request(self, packet: RcPacket, now: int) -> str | None:
         if packet.opcode not in (Opcode.RC_READ_REQUEST, Opcode.RC_SEND_ONLY_IMM):
             return "unsupported_opcode"
         psn = unwrap(packet.psn, self._expected, PSN_BITS)
         if psn < self._expected:
-            self._execute(packet, psn, first_time=False)
+            self._execute(packet, psn, now, first_time=False)
             return "duplicate"
         if psn > self._expected:
             return self._keep(packet, psn)
-        self._execute(packet, psn, first_time=True)
+        self._execute(packet, psn, now, first_time=True)
         self._nak_sent = False
         while (early := self._early.pop(self._expected, None)) is not None:
             if early.reth is not None:
                 self._expected += self._packets(early.reth.length)  # it was served when it came
             else:
-                self._execute(early, self._expected, first_time=True)
+                self._execute(early, self._expected, now, first_time=True)
         if self._early:
             self._nak()
         return None
@@ -193,14 +193,16 @@ class QueuePair:
             self._nak_sent = True
             self._out.append(self._acknowledge(self._expected, NAK_SEQUENCE))
 
-    def _execute(self, packet: RcPacket, psn: int, *, first_time: bool) -> None:
+    def _execute(self, packet: RcPacket, psn: int, now: int, *, first_time: bool) -> None:
         if packet.reth is not None:
             count = self._packets(packet.reth.length)
             if first_time:
                 self._expected = psn + count
             self._serve(_Response(psn, packet.reth, count))
             return
-        self._ack_due = True
+        # A duplicate tells that the last acknowledgement was lost or too late: the next one goes at once.
+        at = now + self._timing.ack_delay_ns if first_time else now
+        self._ack_at = at if self._ack_at is None else min(self._ack_at, at)
         if first_time and packet.imm is not None:
             self._expected = psn + 1
             self._events.append(MessageArrived(packet.imm, bytes(packet.payload)))
@@ -285,9 +287,12 @@ class QueuePair:
 
     def next_timeout(self) -> int | None:
         """When :meth:`handle_timer` wants to be called: the oldest request's retransmission, or None."""
-        if not self._inflight or self.failed:
+        if self.failed:
             return None
-        return min(self._due_at(work) for work in self._inflight)
+        due = min((self._due_at(work) for work in self._inflight), default=None)
+        if self._ack_at is None or due is None:
+            return due if self._ack_at is None else self._ack_at
+        return min(due, self._ack_at)
 
     def _due_at(self, work: _Work) -> int:
         if work.overtaken_at is not None:
@@ -316,7 +321,7 @@ class QueuePair:
         self._inflight.clear()
         self._out.clear()
         self._responses.clear()
-        self._ack_due = False
+        self._ack_at = None
         self._events.append(PeerLost())
 
     # -- departures ---------------------------------------------------------------------------------------------
@@ -324,12 +329,12 @@ class QueuePair:
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be sent or acknowledged."""
-        return not (self._pending or self._inflight or self._out or self._responses or self._ack_due)
+        return not (self._pending or self._inflight or self._out or self._responses or self._ack_at is not None)
 
     def next_control(self, now: int) -> RcPacket | None:
         """The next packet that carries no bulk data: ACKs, repeats, new requests."""
-        if self._ack_due:
-            self._ack_due = False
+        if self._ack_at is not None and self._ack_at <= now:
+            self._ack_at = None
             return self._acknowledge(self._expected - 1, ACK)
         if not self._out and self._pending and self._fits(self._pending[0]):
             self._issue(self._pending.popleft(), now)

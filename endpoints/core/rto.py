@@ -8,8 +8,8 @@ BACKOFF_LIMIT = 2
 class RetransmissionTimeout:
     """Smoothed round-trip time and its variation, in nanoseconds; doubles once on expiry.
 
-    Never more than ``BACKOFF_LIMIT`` times the initial value, and deliberately so: the fabric is paced, so that repeating cannot collapse it, and a link that
-    loses a third of its packets must not be taken for a dead peer.
+    Never more than ``BACKOFF_LIMIT`` times the initial value, and deliberately so: the fabric is paced, so that
+    repeating cannot collapse it, and a link that loses a third of its packets must not be taken for a dead peer.
     """
 
     def __init__(self, initial_ns: int, floor_ns: int) -> None:

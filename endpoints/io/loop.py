@@ -17,8 +17,12 @@ from endpoints.core.packets import U8
 from endpoints.io.clock import now_ns
 from endpoints.station import Frame, Lengths, Station
 
-NAP_NS = 12_000_000
-"""Sleep between two looks at a busy ring; the protocol's ``scheduling_ns`` must be more."""
+NAP_NS = 40_000_000
+"""Longest sleep between two looks at a busy ring; the protocol's ``scheduling_ns`` must be more. Woken from a sleep, a
+process finds its caches full of its neighbours' data, which costs more than the packets do."""
+
+RING_SHARE = 8
+"""A nap ends before an eighth of the ring can have filled at the link's rate."""
 
 TAKE_LIMIT = 128
 TRANSMIT_BUDGET = 64
@@ -42,8 +46,13 @@ class PacketRing(Protocol):
         """For poll."""
 
 
+def nap_for(rq_depth: int, chunk_ns: int) -> int:
+    """Nanoseconds of the longest nap on a ring of ``rq_depth`` frames into which a chunk comes every ``chunk_ns``."""
+    return min(NAP_NS, rq_depth * chunk_ns // RING_SHARE)
+
+
 class Loop:
-    """``interrupt`` is a file descriptor whose readability ends :meth:`run_until`."""
+    """``interrupt`` is a file descriptor whose readability ends :meth:`run_until`; ``nap_ns`` is :func:`nap_for`'s."""
 
     def __init__(
         self,
@@ -51,13 +60,15 @@ class Loop:
         ring: PacketRing,
         interrupt: int,
         on_event: Callable[[Event], None],
-        nap_ns: int = NAP_NS,
+        nap_ns: int,
     ) -> None:
         self.send_failures = 0
         self._station = station
         self._ring = ring
         self._on_event = on_event
         self._nap_ns = nap_ns
+        self._due: int | None = 0
+        """The station's next deadline as of the last sleep; calling its timers too early is harmless."""
         self._interrupt = interrupt
         self._poll = select.poll()
         self._poll.register(ring.fileno(), select.POLLIN)
@@ -76,8 +87,7 @@ class Loop:
         """Receive, timers, transmit, events, once; true if multicast chunks came."""
         bulk = self._receive()
         now = now_ns()
-        due = self._station.next_timeout()
-        if due is not None and due <= now:
+        if self._due is not None and self._due <= now:
             self._station.handle_timer(now)
         self._transmit()
         while (event := self._station.endpoint.next_event()) is not None:
@@ -97,21 +107,22 @@ class Loop:
         return bulk
 
     def _transmit(self) -> None:
-        sent = True
-        while sent:
-            sent = False
+        more = True
+        while more:
             for frame in self._station.transmit(now_ns(), TRANSMIT_BUDGET):
-                sent = True
                 while not self._ring.send(frame):
                     self.send_failures += 1
                     time.sleep(RETRY_NS / 1e9)
+            more = self._station.endpoint.more
 
     def _sleep(self, *, bulk: bool, at_most: int | None) -> bool:
         """Sleep as long as nothing needs doing; true if interrupted."""
-        deadlines = [at for at in (self._station.next_timeout(), at_most) if at is not None]
+        self._due = self._station.next_timeout()
+        deadlines = [at for at in (self._due, at_most) if at is not None]
         wait = min(deadlines) - now_ns() if deadlines else None
         if bulk:
-            nap = self._nap_ns if wait is None else min(self._nap_ns, wait)
+            nap = min(self._nap_ns, self._station.endpoint.missing_ns())
+            nap = nap if wait is None else min(nap, wait)
             if nap > 0:
                 time.sleep(nap / 1e9)
             return False

@@ -33,7 +33,7 @@ from endpoints.core.states import Phase
 from endpoints.impairments.impairer import Impairer, make_impairer
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.clock import now_ns
-from endpoints.io.loop import Loop
+from endpoints.io.loop import Loop, nap_for
 from endpoints.io.ring import Ring
 from endpoints.io.roce_port import RocePort
 from endpoints.station import Station
@@ -193,7 +193,9 @@ class _Host:
         self._faults = {way: _impairer(setup, way) for way in ("rx", "tx")}
         codec = Codec(setup.comm, setup.rank, setup.templates)
         self._station = Station(self.endpoint, codec, self._faults["rx"], self._faults["tx"])
-        self.loop = Loop(self._station, ring, interrupt, self._on_event)
+        self.loop = Loop(
+            self._station, ring, interrupt, self._on_event, nap_for(setup.rq_depth, self.endpoint.timing.chunk_ns)
+        )
         self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
         self._ended = False
         self._failure: tuple[str, int | None] | None = None
@@ -213,7 +215,7 @@ class _Host:
         buffer = _map(command.buffer, "r+")
         buffer[:] = UNWRITTEN
         data = np.array(_map(command.data, "r"))
-        self._make = partial(collective(command.algorithm).make, data=data, buffer=buffer)
+        self._operation = self.endpoint.prepare(partial(collective(command.algorithm).make, data=data, buffer=buffer))
 
     def run(self, command: Go) -> RankResult:
         """The prepared operation from start to end."""
@@ -222,11 +224,11 @@ class _Host:
         hits = {way: len(fault.log) for way, fault in self._faults.items() if fault is not None}
         cpu = time.process_time()
         self.loop.run_until(lambda: False, at_most=command.start_at)
-        operation = self.endpoint.start(self._make, now_ns())
+        self.endpoint.begin(now_ns())
         self.loop.run_until(self._finished)
         return RankResult(
             rank=self._setup.rank,
-            phases=[(phase.value, at) for phase, at in operation.phases],
+            phases=[(phase.value, at) for phase, at in self._operation.phases],
             failure=self._failure,
             counters={name: n - counted.get(name, 0) for name, n in self._counters().items()},
             ring_dropped=self._ring.statistics()[1] - dropped,
@@ -259,4 +261,4 @@ def _impairer(setup: HostSetup, way: str) -> Impairer | None:
 def _map(path: Path, mode: str) -> U8:
     if path.stat().st_size == 0:
         return np.zeros(0, np.uint8)
-    return np.memmap(path, np.uint8, mode)  # type: ignore[call-overload,no-any-return]
+    return np.memmap(path, np.uint8, mode)  # type: ignore[call-overload]

@@ -78,13 +78,12 @@ class Host:
     def pump(self) -> None:
         """Transmit until there is nothing, take the events, arrange the next call."""
         now = self._clock.now
-        sent = True
-        while sent:
-            sent = False
-            for frame in self.station.transmit(now, TRANSMIT_BUDGET):
-                sent = True
-                self._network.send(self.name, 0, bytes(frame))
         endpoint = self.station.endpoint
+        more = True
+        while more:
+            for frame in self.station.transmit(now, TRANSMIT_BUDGET):
+                self._network.send(self.name, 0, bytes(frame))
+            more = endpoint.more
         while (event := endpoint.next_event()) is not None:
             self.events.append(event)
             if isinstance(event, Completed | Failed):
