@@ -26,9 +26,18 @@ host, compares every received byte, and writes results/<time>-<name>/summary.jso
 Example: treecast run --topo fattree,k=4 --bw 50 --size 1MiB --loss 1% --reorder 5% --seed 7 --capture h1,e00-a00
 """
 
-USERSPACE_SYSCTLS = {"net.core.wmem_default": 134_217_728, "net.core.rmem_default": 16_777_216}
-"""The userspace datapath sends through one socket for all ports: frames that wait in shaped queues count against its
-send buffer, and at the usual default a quarter of a stream that fits is lost without a word."""
+USERSPACE_SETTINGS = {
+    "net.core.wmem_default": 134_217_728,
+    "net.core.rmem_default": 16_777_216,
+    "sch_htb/htb_hysteresis": 1,
+}
+"""What the userspace datapath needs of the kernel.
+
+It sends through one socket for all ports: frames that wait in shaped queues count against its buffer, and at the
+default size a link loses a quarter of a stream that would fit. And it takes frames singly when they come singly: with
+hysteresis HTB lets a link's burst of four frames out at once and then waits, at the same rate; on two cores that
+carries half as much again.
+"""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,6 +58,7 @@ def run(
     mtu: Annotated[int | None, typer.Option(help="RoCE path MTU: 256, 512, 1024, 2048, 4096.")] = None,
     algorithm: Annotated[str | None, typer.Option(help="Comma-separated; `treecast algorithms` lists them.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Operations of each algorithm, interleaved.")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Operations before those, verified but not counted.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the data and of every injected fault.")] = None,
     input_file: Annotated[str | None, typer.Option("--input", help="A file to split over the ranks.")] = None,
     trees: Annotated[int | None, typer.Option(help="Multicast trees that share the chunks (subgroups).")] = None,
@@ -75,7 +85,7 @@ def run(
 ) -> None:
     given = {
         "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu, "algorithms": algorithm,
-        "iterations": iterations, "seed": seed, "input": input_file, "trees": trees, "chains": chains,
+        "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file, "trees": trees, "chains": chains,
         "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff, "loss": loss, "reorder": reorder,
         "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay, "queue_packets": queue,
         "capture": capture, "name": name, "impairments": [_impairment(text) for text in impair] if impair else None,
@@ -169,11 +179,10 @@ def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int
     ledger = Ledger()
     try:
         with ledger.open_run() as live:
-            if platform.datapath == "user":
-                live.raise_sysctls(USERSPACE_SYSCTLS)
+            settings = live.raise_sysctls(USERSPACE_SETTINGS) if platform.datapath == "user" else {}
             rundir = ledger.root / live.name
             return run_in_sandbox(
-                lambda: _inside(scenario, folder, rundir, platform, as_json=as_json, plain=plain),
+                lambda: _inside(scenario, folder, rundir, platform, settings, as_json=as_json, plain=plain),
                 rundir,
                 live.record_child,
             )
@@ -183,13 +192,20 @@ def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int
 
 
 def _inside(
-    scenario: Scenario, folder: Any, rundir: Path, platform: Platform, *, as_json: bool, plain: bool
+    scenario: Scenario,
+    folder: Any,
+    rundir: Path,
+    platform: Platform,
+    settings: dict[str, int],
+    *,
+    as_json: bool,
+    plain: bool,
 ) -> int:
     from experiments import runner, ui  # noqa: PLC0415
 
     progress = ui.make_progress(sys.stderr if as_json else sys.stdout, plain=plain)
     try:
-        summary = runner.run(scenario, folder, rundir, platform, progress)
+        summary = runner.run(scenario, folder, rundir, platform, settings, progress)
     finally:
         progress.close()
     if as_json:

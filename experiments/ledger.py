@@ -75,9 +75,10 @@ class LiveRun:
 class Ledger:
     """The ledger in ``root``. ``proc`` is where the proc file system is."""
 
-    def __init__(self, root: Path = ROOT, proc: Path = Path("/proc")) -> None:
+    def __init__(self, root: Path = ROOT, proc: Path = Path("/proc"), modules: Path = Path("/sys/module")) -> None:
         self.root = root
         self._proc = proc
+        self._modules = modules
 
     @property
     def boot(self) -> str:
@@ -86,7 +87,7 @@ class Ledger:
 
     @property
     def _sysctls(self) -> Sysctls:
-        return Sysctls(self.root / SYSCTLS, self.boot, self._proc / "sys")
+        return Sysctls(self.root / SYSCTLS, self.boot, self._proc / "sys", self._modules)
 
     @contextmanager
     def open_run(self) -> Iterator[LiveRun]:

@@ -41,8 +41,18 @@ CONTROL_HEADROOM = 64
 SMALLEST_MTU = 1500
 
 
-def run(scenario: Scenario, folder: ResultFolder, rundir: Path, platform: Platform, progress: Progress) -> Summary:
-    """Do everything; the summary is in the folder, too. Raises one of ``experiments.errors``."""
+def run(
+    scenario: Scenario,
+    folder: ResultFolder,
+    rundir: Path,
+    platform: Platform,
+    settings: Mapping[str, int],
+    progress: Progress,
+) -> Summary:
+    """Do everything; the summary is in the folder, too. ``settings`` are the kernel's, as raised for the run.
+
+    Raises one of ``experiments.errors``.
+    """
     try:
         with _experiment(scenario, folder, rundir, platform, progress) as experiment:
             runs = list(experiment.operations())
@@ -53,6 +63,7 @@ def run(scenario: Scenario, folder: ResultFolder, rundir: Path, platform: Platfo
         datapath=platform.datapath,
         impairments=dict.fromkeys(sorted({spec.kind for spec in impairments(scenario)}), "endpoint"),
         versions=dict(platform.versions),
+        sysctls=dict(settings),
     )
     summary = Summary(scenario=scenario, platform=info, runs=runs)
     folder.write(SUMMARY, summary.to_json())
@@ -197,16 +208,23 @@ class _Experiment:
         self._names = {host.rank: host.name for host in scenario.fabric.hosts}
 
     def operations(self) -> Iterator[Run]:
-        """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step."""
-        for iteration in range(1, self._scenario.iterations + 1):
-            for algorithm in self._scenario.collectives:
-                result = self._operation(algorithm, iteration)
-                yield result
+        """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
+
+        Warm-up operations are verified like the others and then forgotten, unless they fail.
+        """
+        scenario = self._scenario
+        for iteration in range(1 - scenario.warmup, scenario.iterations + 1):
+            for algorithm in scenario.collectives:
+                label = f"{algorithm.name} {iteration}/{scenario.iterations}"
+                if iteration < 1:
+                    label = f"{algorithm.name} warm-up"
+                result = self._operation(algorithm, max(iteration, 1), label)
+                if iteration >= 1 or result.error is not None:
+                    yield result
                 if result.error is not None:
                     return
 
-    def _operation(self, algorithm: Collective, iteration: int) -> Run:
-        label = f"{algorithm.name} {iteration}/{self._scenario.iterations}"
+    def _operation(self, algorithm: Collective, iteration: int, label: str) -> Run:
         self._progress.phase(label, None)
         before = self._net.interface_counters()
         reports = self._ranks.run(algorithm, self._data, self._told)

@@ -73,6 +73,7 @@ class Scenario(BaseModel):
     size_bytes: Size = 1 << 20
     mtu: int = 4096
     iterations: Count = 1
+    warmup: Annotated[int, Field(ge=0, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
     input: str | None = None
 

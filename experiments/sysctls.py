@@ -1,4 +1,6 @@
-"""Sysctls that are the same for the whole machine: raised for as long as a run needs them, then put back.
+"""Kernel settings that are the same for the whole machine: raised for as long as a run needs them, then put back.
+
+They are sysctls, like ``net.core.wmem_default``, and parameters of kernel modules, as ``sch_htb/htb_hysteresis``.
 
 A file remembers, for each one changed, the value it had and every value that we gave it; it is written before the
 sysctl is, so a change is never forgotten. A value that somebody else has set since is theirs and stays.
@@ -25,12 +27,13 @@ class Changed:
 
 
 class Sysctls:
-    """The changed sysctls of this ``boot``, kept in ``file``. ``root`` is ``/proc/sys``."""
+    """The changed settings of this ``boot``, kept in ``file``. Sysctls are in ``root``, modules in ``modules``."""
 
-    def __init__(self, file: Path, boot: str, root: Path) -> None:
+    def __init__(self, file: Path, boot: str, root: Path, modules: Path) -> None:
         self._file = file
         self._boot = boot
         self._root = root
+        self._modules = modules
 
     def raise_to(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """Raise each to at least the value wanted; the values that are now in force."""
@@ -49,6 +52,8 @@ class Sysctls:
         """Put all back and forget them; what was done, a line each."""
         done = []
         for name, one in self._changed().items():
+            if not self._path(name).exists():
+                continue  # its module has been unloaded
             current = self._read(name)
             if current in one.ours:
                 self._write(name, one.original)
@@ -74,6 +79,9 @@ class Sysctls:
         draft.replace(self._file)
 
     def _path(self, name: str) -> Path:
+        module, is_parameter, parameter = name.partition("/")
+        if is_parameter:
+            return self._modules / module / "parameters" / parameter
         return self._root / name.replace(".", "/")
 
     def _read(self, name: str) -> int:
