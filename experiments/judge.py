@@ -29,6 +29,8 @@ class RankReport(Protocol):
     @property
     def counters(self) -> Mapping[str, int]: ...
     @property
+    def ring_dropped(self) -> int: ...
+    @property
     def hits(self) -> Sequence[tuple[Any, ...]]: ...
 
 
@@ -62,6 +64,7 @@ def packets(reports: Sequence[RankReport], expected: int) -> Packets:
         duplicates=total["duplicates"],
         dropped_injected=dropped,
         lost=max(0, expected - arrived - dropped),
+        ring_dropped=sum(report.ring_dropped for report in reports),
         recovered=total["recovered"],
         rejected={name: total[name] for name in REJECTIONS if total[name]},
     )

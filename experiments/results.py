@@ -32,13 +32,17 @@ class PlatformInfo(_Value):
 
 
 class Packets(_Value):
-    """Multicast chunks. ``lost`` is what disappeared without our doing, ``rejected`` what was dropped, by reason."""
+    """Multicast chunks. ``lost`` is what disappeared without our doing, ``rejected`` what was dropped, by reason.
+
+    ``ring_dropped`` counts frames of any kind that found a host's receive queue full.
+    """
 
     sent: int = 0
     received: int = 0
     duplicates: int = 0
     dropped_injected: int = 0
     lost: int = 0
+    ring_dropped: int = 0
     recovered: int = 0
     rejected: dict[str, int] = {}
 

@@ -15,8 +15,8 @@ class Turn:
     """A root's place in the schedule.
 
     ``position``: place in its chain; the first begins without a token. ``successor``: the rank to hand the token to,
-    None at the end of a chain. ``share``: by how many streams the receiving link's rate is divided. ``slot``: 0 .. share, the start's offset in
-    send batches of one frame time each.
+    None at the end of a chain. ``share``: by how many streams the receiving link's rate is divided. ``slot``: 0 ..
+    share, the start's offset in send batches of one frame time each.
     """
 
     position: int
