@@ -76,5 +76,5 @@ class Timing:
             min_rto_ns=min_rto,
             initial_rto_ns=initial_rto,
             peer_timeout_ns=max(config.peer_timeout_ns, 50 * initial_rto),
-            patience_ns=10 * initial_rto,
+            patience_ns=max(config.peer_timeout_ns // 4, 10 * initial_rto),
         )

@@ -19,7 +19,7 @@ from endpoints.core.events import Completed, Event, Failed, PhaseEntered
 from endpoints.core.messages import Kind, Message
 from endpoints.core.operation import Operation, Services
 from endpoints.core.pacing import Pacer
-from endpoints.core.packets import U8, Batch, Outgoing, RcPacket
+from endpoints.core.packets import U8, Batch, Chunks, Outgoing, RcPacket
 from endpoints.core.queue_pair import MessageArrived, PeerLost, QueuePair, ReadData, ReadRefused
 from endpoints.core.serial import PSN_MASK, unwrap
 from endpoints.core.states import FINAL, Phase
@@ -104,6 +104,7 @@ class Endpoint:
                 self.counters["stale_operation"] += len(batch.chunks)
             else:
                 self.operation.on_chunks(batch.chunks, now)
+            self._hear(batch.chunks, now)
         for packet in batch.rc:
             self.counters["rc_received"] += 1
             pair = self._pair(packet.peer)
@@ -215,6 +216,12 @@ class Endpoint:
             pair.post_read(va, self.operation.op, length, (self.operation.op, context))
 
     # -- inside -------------------------------------------------------------------------------------------------
+
+    def _hear(self, chunks: Chunks, now: int) -> None:
+        """Whoever multicasts is alive, however long its answers take."""
+        if any(not pair.idle for pair in self._pairs.values()):
+            for peer in set(chunks.src.tolist()) & self._pairs.keys():
+                self._pairs[peer].heard(now)
 
     def _pair(self, peer: int) -> QueuePair:
         """The queue pair towards ``peer``, which may have something to send after what is done with it now."""

@@ -29,6 +29,9 @@ ACK = 0x1F
 NAK_SEQUENCE = 0x60
 NAK_REMOTE_ACCESS = 0x62
 
+DEAF = 3
+"""Peer timeouts after which a peer counts as lost that sends but does not answer."""
+
 EARLY_LIMIT = 256
 """Requests that a responder keeps when they come before their turn."""
 
@@ -62,7 +65,7 @@ class ReadRefused:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """Nothing that was sent to the peer made progress for the peer timeout; the queue pair is in error."""
+    """The peer did not answer and sent nothing for the peer timeout; the queue pair is in error."""
 
 
 QpEvent = MessageArrived | ReadData | ReadRefused | PeerLost
@@ -117,6 +120,7 @@ class QueuePair:
         self._pending: deque[_Work] = deque()
         self._inflight: deque[_Work] = deque()
         self._progress_at = 0
+        self._heard_at = 0
         self._order = 0
         self._early: dict[int, RcPacket] = {}
         self._out: deque[RcPacket] = deque()
@@ -141,10 +145,15 @@ class QueuePair:
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
+    def heard(self, now: int) -> None:
+        """The peer has sent something, by whatever way: it lives."""
+        self._heard_at = now
+
     def receive(self, packet: RcPacket, now: int) -> str | None:
         """Take a packet; returns the reason if it was of no use (``duplicate``, ``stale``, ...)."""
         if self.failed:
             return "connection_lost"
+        self.heard(now)
         if packet.opcode is Opcode.RC_ACKNOWLEDGE:
             return self._on_ack(packet, now)
         if Opcode.RC_READ_RESPONSE_FIRST <= packet.opcode <= Opcode.RC_READ_RESPONSE_ONLY:
@@ -230,7 +239,10 @@ class QueuePair:
             return None
         if packet.aeth.syndrome == NAK_REMOTE_ACCESS:
             return self._refused(psn)
-        return None if self._acknowledged(psn, now) else "duplicate"
+        if self._acknowledged(psn, now):
+            return None
+        self._rto.premature(now)
+        return "duplicate"
 
     def _acknowledged(self, psn: int, now: int) -> bool:
         """SENDs up to ``psn`` have arrived; READs complete by their data alone."""
@@ -255,9 +267,11 @@ class QueuePair:
         psn = unwrap(packet.psn, self._next_psn, PSN_BITS)
         work = next((w for w in self._inflight if w.reth is not None and w.psn <= psn < w.stop), None)
         if work is None or work.reth is None:
+            self._rto.premature(now)
             return "stale"
         index = psn - work.psn
         if index in work.got:
+            self._rto.premature(now)
             return "duplicate"
         if len(packet.payload) != min(self._mtu, work.reth.length - index * self._mtu):
             return "wrong_length"
@@ -307,13 +321,19 @@ class QueuePair:
         overdue = [work for work in self._inflight if self._due_at(work) <= now]
         if not overdue:
             return
-        if now - self._progress_at >= self._timing.peer_timeout_ns:
+        if self._is_lost(now):
             self._fail()
             return
         if any(work.overtaken_at is None for work in overdue):
             self._rto.expired()
         for work in overdue:
             self._repeat(work, now)
+
+    def _is_lost(self, now: int) -> bool:
+        """Nothing is answered and nothing comes: dead. Nothing is answered although something comes: it is deaf."""
+        stalled, silent = now - self._progress_at, now - self._heard_at
+        timeout = self._timing.peer_timeout_ns
+        return (stalled >= timeout and silent >= timeout) or stalled >= DEAF * timeout
 
     def _fail(self) -> None:
         self.failed = True
