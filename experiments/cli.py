@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
+from typer.exceptions import TyperException
 
-from experiments.errors import EnvironmentMissing, ExperimentFailed, UserError, complain, exit_code_of
+from experiments.errors import EnvironmentMissing, ExperimentFailed, UserError, exit_code_of
+from experiments.units import format_time
 
 if TYPE_CHECKING:
     from experiments.scenario import Scenario
-    from topo.platform import Platform
+    from topo.platform import Missing, Platform
 
 RUN_HELP = """Run verified collectives on an emulated fabric.
 
@@ -40,7 +43,6 @@ carries half as much again.
 """
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -50,45 +52,85 @@ app = typer.Typer(
 
 @app.command(help=RUN_HELP)
 def run(
-    scenario: Annotated[Path | None, typer.Argument(help="A scenario (YAML), or a summary.json to repeat.")] = None,
-    topo: Annotated[str | None, typer.Option(help="Topology, like fattree,k=4 or leafspine,leaves=4,spines=2,hosts=4.")] = None,
-    bw: Annotated[str | None, typer.Option(help="Rate of every link: 50M, 56G; a bare number is Mbit/s.")] = None,
-    scale: Annotated[float | None, typer.Option(help="Links are shaped at bw / scale: --bw 56G --scale 1000.")] = None,
-    size: Annotated[str | None, typer.Option(help="Bytes per rank: 1MiB, 64KiB, 1000.")] = None,
-    mtu: Annotated[int | None, typer.Option(help="RoCE path MTU: 256, 512, 1024, 2048, 4096.")] = None,
-    algorithm: Annotated[str | None, typer.Option(help="Comma-separated; `treecast algorithms` lists them.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Operations of each algorithm, interleaved.")] = None,
-    warmup: Annotated[int | None, typer.Option(help="Operations before those, verified but not counted.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the data and of every injected fault.")] = None,
-    input_file: Annotated[str | None, typer.Option("--input", help="A file to split over the ranks.")] = None,
-    trees: Annotated[int | None, typer.Option(help="Multicast trees that share the chunks (subgroups).")] = None,
-    chains: Annotated[int | None, typer.Option(help="Roots that multicast at once; default: all.")] = None,
-    send_batch: Annotated[int | None, typer.Option(help="Chunks that a root sends at a time.")] = None,
-    rq_depth: Annotated[int | None, typer.Option(help="Receive queue depth (staging slots) of every host.")] = None,
-    cutoff: Annotated[str | None, typer.Option(help="End of the fast path: inactivity or deadline.")] = None,
-    loss: Annotated[str | None, typer.Option(help="Loss at every receiver, like 1%.")] = None,
-    reorder: Annotated[str | None, typer.Option(help="Packets held back behind later ones, like 5%.")] = None,
-    duplicate: Annotated[str | None, typer.Option(help="Packets that come twice, like 1%.")] = None,
-    corrupt: Annotated[str | None, typer.Option(help="Packets with a bit inverted, like 0.1%.")] = None,
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A scenario (YAML), or a summary.json to repeat.")
+    ] = None,
+    topo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPOLOGY", help="fattree,k=4 or leafspine,leaves=4,spines=2,hosts=4; see `treecast topologies`."
+        ),
+    ] = None,
+    bw: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Rate of every link: 50M, 56G; a bare number is Mbit/s.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Links are shaped at bw / scale: --bw 56G --scale 1000.")
+    ] = None,
+    size: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes per rank: 1MiB, 64KiB, 1000.")] = None,
+    mtu: Annotated[str | None, typer.Option(metavar="BYTES", help="RoCE path MTU: 256, 512, 1024, 2048, 4096.")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Comma-separated; `treecast algorithms` lists them.")
+    ] = None,
+    iterations: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Operations of each algorithm, interleaved.")
+    ] = None,
+    warmup: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Operations before those, verified but not counted.")
+    ] = None,
+    seed: Annotated[str | None, typer.Option(metavar="NUMBER", help="Of the data and of every injected fault.")] = None,
+    input_file: Annotated[
+        str | None, typer.Option("--input", metavar="FILE", help="A file to split over the ranks.")
+    ] = None,
+    trees: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Multicast trees that share the chunks (subgroups).")
+    ] = None,
+    chains: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Roots that multicast at once; default: all.")
+    ] = None,
+    send_batch: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Chunks that a root sends at a time.")
+    ] = None,
+    rq_depth: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Receive queue depth (staging slots) of every host.")
+    ] = None,
+    cutoff: Annotated[
+        str | None, typer.Option(metavar="KIND", help="End of the fast path: inactivity or deadline.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(metavar="PERCENT", help="Loss at every receiver, like 1%.")] = None,
+    reorder: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Packets held back behind later ones, like 5%.")
+    ] = None,
+    duplicate: Annotated[str | None, typer.Option(metavar="PERCENT", help="Packets that come twice, like 1%.")] = None,
+    corrupt: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Packets with a bit inverted, like 0.1%.")
+    ] = None,
     impair: Annotated[
         list[str] | None,
-        typer.Option(help="KIND:rx|tx:HOSTS:PROBABILITY or psn=LIST, like drop:rx:h3:psn=17,40-60. Repeatable."),
+        typer.Option(
+            metavar="FAULT",
+            help="KIND:rx|tx:HOSTS:PROBABILITY or KIND:rx|tx:HOSTS:psn=LIST, like drop:rx:h3:psn=17,40-60 or"
+            " corrupt:tx:h1,h2:1%; no HOSTS are all. `treecast impairments` lists the kinds. Repeatable.",
+        ),
     ] = None,
-    delay: Annotated[str | None, typer.Option(help="Delay of every link, like 50us (needs netem).")] = None,
-    queue: Annotated[int | None, typer.Option(help="Packets that every link's queue holds.")] = None,
-    capture: Annotated[str | None, typer.Option(help="Hosts and links to capture: h1,e00-a00.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the result folder.")] = None,
-    output: Annotated[Path, typer.Option(help="Folder for results.")] = Path("results"),
+    delay: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Delay of every link, like 50us (needs netem).")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="PACKETS", help="Packets that every link's queue holds.")] = None,
+    capture: Annotated[str | None, typer.Option(metavar="LIST", help="Hosts and links to capture: h1,e00-a00.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the result folder.")] = None,
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results.")] = Path("results"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    plain: Annotated[bool, typer.Option(help="No moving lines, no colours.")] = False,
-    dry_run: Annotated[bool, typer.Option(help="Print the resolved scenario as YAML and stop.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No moving lines, no colours.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved scenario as YAML and stop.")] = False,
 ) -> None:
+    """Described by :data:`RUN_HELP`."""
     given = {
         "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu, "algorithms": algorithm,
         "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file, "trees": trees, "chains": chains,
         "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff, "loss": loss, "reorder": reorder,
         "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay, "queue_packets": queue,
-        "capture": capture, "name": name, "impairments": [_impairment(text) for text in impair] if impair else None,
+        "capture": capture, "name": name, "impairments": impair or None,
     }  # fmt: skip
     resolved = _scenario(scenario, {key: value for key, value in given.items() if value is not None})
     if dry_run:
@@ -97,53 +139,14 @@ def run(
     raise typer.Exit(_run(resolved, output, as_json=as_json, plain=plain or as_json))
 
 
-def _impairment(text: str) -> dict[str, Any]:
-    from endpoints.impairments.registry import impairments  # noqa: PLC0415
-    from endpoints.impairments.spec import parse_psns  # noqa: PLC0415
-
-    kind, direction, hosts, what = [*text.split(":"), "", "", "", ""][:4]
-    if kind not in impairments() or direction not in ("rx", "tx") or not what:
-        known = ", ".join(impairments())
-        raise UserError(f"impair {text!r}: write KIND:rx|tx:HOSTS:PROBABILITY or psn=LIST with KIND one of {known}")
-    entry: dict[str, Any] = {"kind": kind, "direction": direction, "hosts": hosts}
-    if not what.startswith("psn="):
-        return entry | {"probability": what}
-    try:
-        ranges = parse_psns(what[4:])
-    except ValueError as problem:
-        raise UserError(f"impair {text!r}: {problem}") from None
-    return entry | {"psns": [psn for r in ranges for psn in (range(r[0], r[1] + 1) if isinstance(r, tuple) else [r])]}
-
-
 def _scenario(file: Path | None, given: dict[str, Any]) -> Scenario:
-    from experiments.data import file_size, size_per_rank  # noqa: PLC0415
-    from experiments.scenario import Scenario  # noqa: PLC0415
+    from experiments.inputs import parse_impairment, resolve
 
-    values = {**_read(file), **given} if file else given
-    if values.get("input") and "size_bytes" not in values:
-        size = file_size(Path(values["input"]))
-        values["size_bytes"] = size
-        resolved = Scenario.of(values)
-        if any(c.kind == "allgather" for c in resolved.collectives):
-            values["size_bytes"] = size_per_rank(size, resolved.ranks)
-    elif values.get("input"):
-        file_size(Path(values["input"]))
-    resolved = Scenario.of(values)
+    if "impairments" in given:
+        given["impairments"] = [parse_impairment(text) for text in given["impairments"]]
+    resolved = resolve(file, given)
     resolved.check_memory(_available_memory())
     return resolved
-
-
-def _read(file: Path) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415
-
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise UserError(f"scenario {str(file)!r}: {problem}") from None
-    if not isinstance(values, dict):
-        raise UserError(f"scenario {str(file)!r}: holds no keys and values")
-    values = values.get("scenario", values)
-    return {key: value for key, value in values.items() if key != "shaped_bps"}
 
 
 def _available_memory() -> int:
@@ -152,28 +155,43 @@ def _available_memory() -> int:
 
 
 def _print_yaml(scenario: Scenario) -> None:
-    import yaml  # noqa: PLC0415
+    import yaml
 
     sys.stdout.write(yaml.safe_dump(json.loads(scenario.model_dump_json()), sort_keys=False))
 
 
-def _platform() -> Platform:
-    from topo.probe import probe  # noqa: PLC0415
+def _platform(scenario: Scenario) -> Platform:
+    """What this machine offers; :class:`EnvironmentMissing` where that does not do for ``scenario``."""
+    from topo.probe import probe
 
     platform = probe()
-    for blocker in platform.blockers:
-        raise EnvironmentMissing(f"{blocker.name} is missing: {blocker.purpose}", blocker.package)
+    if platform.blockers:
+        raise EnvironmentMissing(_cure(platform.blockers))
+    if scenario.shaped_delay_ns and platform.delay is None:
+        raise EnvironmentMissing(
+            f"--delay {format_time(scenario.link_delay_ns)}: this kernel has no netem; leave it out, "
+            "or delay packets at endpoints, like --impair delay:rx::100%"
+        )
     return platform
+
+
+def _cure(missing: Sequence[Missing]) -> str:
+    """All that is missing, and how to get it, in one line."""
+    lacking = ", ".join(f"{entry.what} ({entry.purpose})" for entry in missing)
+    sources = dict.fromkeys(entry.package for entry in missing)
+    packages = [source for source in sources if " " not in source]
+    cures = [f"apt-get install {' '.join(packages)}"] if packages else []
+    return f"missing: {lacking}; {' and '.join([*cures, *(source for source in sources if ' ' in source)])}"
 
 
 def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
     if os.geteuid() != 0:
-        raise UserError("run: network namespaces need root; run it with sudo")
-    from experiments.folder import Owner, ResultFolder  # noqa: PLC0415
-    from experiments.ledger import Ledger  # noqa: PLC0415
-    from experiments.sandbox import run_in_sandbox  # noqa: PLC0415
+        raise EnvironmentMissing("run: network namespaces need root; run it as root or with sudo")
+    from experiments.folder import Owner, ResultFolder
+    from experiments.ledger import Ledger
+    from experiments.sandbox import run_in_sandbox
 
-    platform = _platform()
+    platform = _platform(scenario)
     assert scenario.name is not None
     folder = ResultFolder.create(output, scenario.name, datetime.now(UTC), Owner.calling(os.environ))
     ledger = Ledger()
@@ -201,7 +219,7 @@ def _inside(
     as_json: bool,
     plain: bool,
 ) -> int:
-    from experiments import runner, ui  # noqa: PLC0415
+    from experiments import runner, ui
 
     progress = ui.make_progress(sys.stderr if as_json else sys.stdout, plain=plain)
     try:
@@ -219,28 +237,47 @@ def _inside(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
     """Print what this machine has, what will be used, and what is missing with the package that brings it."""
-    from topo.probe import probe  # noqa: PLC0415
+    from topo.probe import probe
 
     platform = probe()
-    lines = [f"{name}: {version}" for name, version in platform.versions.items()]
-    lines += [f"datapath: {platform.datapath}", f"link delay: {platform.delay or 'none (delay at endpoints)'}"]
-    states = {True: "works", False: "not here", None: "not tried"}
-    lines += [f"kernel {name}: {states[works]}" for name, works in platform.features.items()]
-    lines += [f"not tried: {why}" for why in platform.untried]
-    lines += [f"missing: {missing}" for missing in platform.missing]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if as_json:
+        plain = asdict(platform) | {"blockers": [entry.what for entry in platform.blockers]}
+        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in _findings(platform)))
     if platform.blockers:
         raise typer.Exit(EnvironmentMissing.exit_code)
+
+
+def _findings(platform: Platform) -> Iterator[str]:
+    works = {True: "works", False: "not here", None: "not tried"}
+    for name, version in platform.versions.items():
+        yield f"found: {name} {version}"
+    for feature, state in platform.features.items():
+        yield f"kernel feature {feature}: {works[state]}"
+    for why in platform.untried:
+        yield f"not tried: {why}"
+    yield f"used: Open vSwitch's {'kernel' if platform.datapath == 'kernel' else 'userspace'} datapath"
+    yield "used: HTB for link rates"
+    yield f"used: {platform.delay or 'endpoints (this kernel has no netem)'} for delays"
+    yield "used: endpoints for loss, reordering, duplication, corruption"
+    for entry in platform.missing:
+        yield f"missing: {entry}"
+    yield "not ready: " + _cure(platform.blockers) if platform.blockers else "ready"
 
 
 @app.command()
 def clean() -> None:
     """Undo what killed runs left behind: sysctls and run directories. Live runs and foreign things are left alone."""
-    from experiments.ledger import Ledger  # noqa: PLC0415
+    from experiments.ledger import Ledger
 
-    done, live = Ledger().clean()
+    ledger = Ledger()
+    try:
+        done, live = ledger.clean()
+    except PermissionError:
+        raise EnvironmentMissing(f"clean: {ledger.root} belongs to root; run it as root or with sudo") from None
     for line in done or ["nothing to clean"]:
         sys.stdout.write(f"{line}\n")
     if live:
@@ -249,20 +286,30 @@ def clean() -> None:
 
 @app.command()
 def topologies() -> None:
-    """List the topologies and their parameters."""
-    from topo.registry import topologies as known  # noqa: PLC0415
+    """List the topologies and their parameters, with the defaults."""
+    from topo.registry import topologies as known
 
-    for name in known():
-        sys.stdout.write(f"{name}\n")
+    for entry in known().values():
+        text = ",".join([entry.name, *(f"{key}={default}" for key, default in entry.parameters.items())])
+        sys.stdout.write(f"{text:<36} {entry.summary}\n")
 
 
 @app.command()
 def algorithms() -> None:
     """List the collective algorithms."""
-    from endpoints.collectives.registry import collectives  # noqa: PLC0415
+    from endpoints.collectives.registry import collectives
 
     for entry in collectives().values():
         sys.stdout.write(f"{entry.name:<20} {entry.kind:<10} {entry.summary}\n")
+
+
+@app.command()
+def impairments() -> None:
+    """List the kinds of fault that --impair injects."""
+    from endpoints.impairments.registry import impairments as known
+
+    for entry in known().values():
+        sys.stdout.write(f"{entry.name:<20} {entry.summary}\n")
 
 
 def main() -> None:
@@ -270,15 +317,9 @@ def main() -> None:
 
     def action() -> int:
         try:
-            return app(standalone_mode=False) or 0
-        except click.exceptions.NoArgsIsHelpError as shown:
-            sys.stderr.write(f"{shown.format_message()}\n")
-            return UserError.exit_code
-        except click.ClickException as problem:
-            complain(" ".join(problem.format_message().split()))
-            return UserError.exit_code
-        except (click.exceptions.Exit, typer.Exit) as ended:
-            return ended.exit_code
+            return app(sys.argv[1:] or ["--help"], prog_name="treecast", standalone_mode=False) or 0
+        except TyperException as problem:
+            raise UserError(f"{problem.format_message()} (see treecast --help)") from None
 
     sys.exit(exit_code_of(action))
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 
+from endpoints.impairments.spec import parse_psns
 from experiments import units
 from experiments.errors import UserError
 
@@ -34,7 +35,25 @@ def _share(value: Any, info: ValidationInfo) -> Any:
 
 
 def _words(value: Any) -> Any:
+    if _is_number(value):
+        return (str(value),)
+    if isinstance(value, list):
+        return tuple(str(part) if _is_number(part) else part for part in value)
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _is_number(value: Any) -> bool:
+    """YAML makes a number of a rank."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _psns(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_psns(value)
+    except ValueError as problem:
+        raise UserError(f"impairments: {problem}") from None
 
 
 Rate = Annotated[int, BeforeValidator(_rate), Field(gt=0)]
@@ -47,7 +66,21 @@ Probability = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
 """0 to 1; text is read by :func:`units.parse_probability`."""
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 """A list, or text with commas."""
+Psns = Annotated[tuple[int | tuple[int, int], ...], BeforeValidator(_psns)]
+"""PSNs, and first and last of ranges; text is read by :func:`endpoints.impairments.spec.parse_psns`."""
 Count = Annotated[int, Field(ge=1)]
+
+
+_PLAIN_WORDS = {
+    "Input should": "must",
+    "valid integer": "whole number",
+    "valid tuple": "list",
+    "a valid string": "text",
+    "valid dictionary": "set of keys and values",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+"""Pydantic's words, and how they are said here."""
 
 
 def first_complaint(problem: ValidationError, known: dict[str, list[str]]) -> str:
@@ -60,4 +93,7 @@ def first_complaint(problem: ValidationError, known: dict[str, list[str]]) -> st
     if first["type"] == "extra_forbidden":
         fields = known[where.partition(".")[0] if "." in where else ""]
         return f"scenario has no {where!r}: known are {', '.join(fields)}"
-    return f"{where} {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    words = first["msg"].partition(", unable")[0].partition(" or instance of")[0]
+    for pydantics, plain in _PLAIN_WORDS.items():
+        words = words.replace(pydantics, plain)
+    return f"{where} {first['input']!r}: {words[0].lower()}{words[1:]}"

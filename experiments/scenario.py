@@ -19,23 +19,33 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from endpoints.collectives.registry import Collective, UnknownCollective, collective
 from endpoints.core.communicator import FRAME_OVERHEAD_UD, ROCE_MTUS
 from endpoints.core.config import Cutoff, ProtocolConfig
+from endpoints.impairments.registry import check
+from endpoints.impairments.spec import ImpairmentSpec
 from experiments import units
 from experiments.errors import UserError
-from experiments.fields import Count, Nanoseconds, Probability, Rate, Size, Words, first_complaint
+from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, first_complaint
 from experiments.targets import capture_target, host_name
 from topo.fabric import Fabric, FabricError
 from topo.registry import parse_topology
-from topo.shaping import MAX_RATE_BPS, MIN_RATE_BPS
+from topo.shaping import MAX_DELAY_US, MAX_RATE_BPS, MIN_RATE_BPS
 
 _PROTOCOL = ProtocolConfig()
 """The protocol's own defaults, which are chosen and explained there."""
+
+MAX_TREES = 20
+"""Groups that a host may join: the kernel's own limit for a socket, net.ipv4.igmp_max_memberships, unless raised."""
+
+NS_PER_US = 1000
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Impairment(BaseModel):
     """Something that is done to packets at endpoints: by chance, or to packets that are named.
 
     ``kind`` is a module of ``endpoints/impairments``; ``hosts`` are where it acts and ``senders`` whose packets it hits
-    (names or ranks; empty: all). Either ``probability`` or ``psns`` says which; ``time_ns`` is how long, for a delay.
+    (names or ranks; empty: all). Either ``probability`` or ``psns``, numbers and pairs of first and last or text like
+    ``17,40-60``, says which; ``time_ns`` is how long, for a delay.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,13 +55,15 @@ class Impairment(BaseModel):
     hosts: Words = ()
     senders: Words = ()
     probability: Probability | None = None
-    psns: tuple[int, ...] | None = None
+    psns: Psns | None = None
     time_ns: Nanoseconds | None = None
 
     @model_validator(mode="after")
-    def _one_choice(self) -> Self:
-        if (self.probability is None) == (self.psns is None):
-            raise UserError(f"impairment {self.kind}: give either a probability or a list of psns")
+    def _can_be_carried_out(self) -> Self:
+        try:
+            check(ImpairmentSpec(self.kind, probability=self.probability, psns=self.psns, time_ns=self.time_ns))
+        except ValueError as problem:
+            raise UserError(f"impairments: {problem}") from None
         return self
 
 
@@ -60,7 +72,7 @@ class Scenario(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | None = None
+    name: str | None = None
 
     topology: str = "fattree,k=4"
     rate_bps: Rate = 50_000_000
@@ -77,7 +89,7 @@ class Scenario(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
     input: str | None = None
 
-    trees: Count = 1
+    trees: Annotated[int, Field(ge=1, le=MAX_TREES)] = 1
     chains: Count | None = None
     send_batch: Count = _PROTOCOL.send_batch
     rq_depth: Count = 1024
@@ -106,6 +118,20 @@ class Scenario(BaseModel):
         except ValidationError as problem:
             known = {"": list(cls.model_fields), "impairments": list(Impairment.model_fields)}
             raise UserError(first_complaint(problem, known)) from None
+
+    @field_validator("name")
+    @classmethod
+    def _folder_name(cls, value: str | None) -> str | None:
+        if value is not None and not _NAME.fullmatch(value):
+            raise UserError(f"name {value!r}: write up to 64 letters, digits, dots, dashes and underscores, like run-1")
+        return value
+
+    @field_validator("input")
+    @classmethod
+    def _some_input(cls, value: str | None) -> str | None:
+        if value == "":
+            raise UserError("input '': name a file, or leave it out for random data")
+        return value
 
     @field_validator("topology")
     @classmethod
@@ -148,6 +174,7 @@ class Scenario(BaseModel):
         }
         for field, value in resolved.items():
             object.__setattr__(self, field, value)  # frozen for everybody else
+        self._check_delay()
         self._check_numbering()
         return self
 
@@ -234,6 +261,13 @@ class Scenario(BaseModel):
     def _default_name(self) -> str:
         topology = self.topology.replace("=", "").replace(",", "-")
         return re.sub(r"[^A-Za-z0-9._-]", "-", "-".join([topology, *self.algorithms]))[:64]
+
+    def _check_delay(self) -> None:
+        if self.link_delay_ns and not NS_PER_US <= self.shaped_delay_ns <= MAX_DELAY_US * NS_PER_US:
+            raise UserError(
+                f"link_delay_ns {units.format_time(self.link_delay_ns)}: with scale {self.scale:g} links have "
+                f"{units.format_time(self.shaped_delay_ns)}; what can be emulated is from 1 us to 10 s"
+            )
 
     def _check_numbering(self) -> None:
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""

@@ -104,7 +104,7 @@ def make_progress(stream: TextIO, *, plain: bool) -> Progress:
 
 
 def summary_table(summary: Summary) -> Table:
-    """The columns that the field knows (nccl-tests), one row for each operation; scaled values in columns of their own."""
+    """The columns that the field knows (nccl-tests), a row for each operation; scaled values stand in their own."""
     scenario = summary.scenario
     scaled = scenario.scale != 1
     table = Table(title=f"{scenario.topology}, {scenario.ranks} ranks, links of {format_rate(scenario.link_rate_bps)}")
@@ -147,5 +147,7 @@ def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
     for run in summary.runs:
         if run.link_bytes_theory:
             measured, expected = sum(run.link_bytes.values()), sum(run.link_bytes_theory.values())
-            console.print(f"{run.algorithm}: {measured} bytes on all links, theory {expected} ({measured / expected:.4f})")
+            console.print(
+                f"{run.algorithm}: {measured} bytes on all links, theory {expected} ({measured / expected:.4f})"
+            )
     console.print(f"results in {folder}", soft_wrap=True)

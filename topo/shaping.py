@@ -22,6 +22,7 @@ ETHERNET_HEADER = 14
 
 MIN_RATE_BPS = 1_000
 MAX_RATE_BPS = 10_000_000_000
+MAX_DELAY_US = 10_000_000
 
 BURST_FRAMES = 4
 """Full frames that may pass at once after a pause. Frames that arrive together cost the userspace datapath far less
@@ -55,7 +56,7 @@ class LinkSpec:
     def __post_init__(self) -> None:
         for name, value, low, high, unit in (
             ("rate", self.rate_bps, MIN_RATE_BPS, MAX_RATE_BPS, "bit/s"),
-            ("delay", self.delay_us, 0, 10_000_000, "us"),
+            ("delay", self.delay_us, 0, MAX_DELAY_US, "us"),
             ("queue", self.queue_packets, 1, 1_000_000, "packets"),
             ("MTU", self.mtu, 576, 65_535, "bytes"),
         ):

@@ -102,7 +102,7 @@ REFUSED = [
     ({"cutoff": "never"}, "'inactivity' or 'deadline'"),
     ({"capture": "h17"}, "h1 to h16"),
     ({"capture": "e00-c0"}, "e00-a00"),
-    ({"impairments": [{"kind": "drop"}]}, "probability or a list of psns"),
+    ({"impairments": [{"kind": "drop"}]}, "probability or a list of PSNs"),
     ({"impairments": [{"kind": "drop", "chance": 1}]}, "known are kind"),
     ({"impairments": [{"kind": "drop", "psns": [1], "hosts": ["h99"]}]}, "h1 to h16"),
     ({"bandwidth": 5}, "known are name"),
