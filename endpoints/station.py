@@ -8,16 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from enum import IntEnum
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from endpoints.core.endpoint import Endpoint
-from endpoints.core.packets import U8, Batch, Outgoing
+from endpoints.core.packets import U8, Batch, Opcode, Outgoing
 
 Frame = bytes | memoryview | U8
+READ_OPCODES = frozenset(range(Opcode.RC_READ_REQUEST, Opcode.RC_READ_RESPONSE_ONLY + 1))
+
 Lengths = npt.NDArray[np.int32]
+
+
+class Arrivals(IntEnum):
+    """What a batch of frames brought, by how soon the host need look again."""
+
+    CONTROL = 0
+    """Nothing, or messages that somebody may wait for."""
+    READS = 1
+    """RDMA READs or their data: more of them follow closely."""
+    CHUNKS = 2
+    """Multicast chunks: a stream at the link's rate."""
 
 
 class Wire(Protocol):
@@ -55,20 +69,20 @@ class Station:
         self._rx = rx
         self._tx = tx
 
-    def receive(self, frames: U8, lengths: Lengths, now: int) -> bool:
-        """Take frames off the ring, shape (n, stride), and alter them. True if multicast chunks were among them."""
+    def receive(self, frames: U8, lengths: Lengths, now: int) -> Arrivals:
+        """Take frames off the ring, shape (n, stride), and alter them; the most frequent kind among them."""
         self.counters["frames_received"] += len(lengths)
         if self._rx is None:
             return self._take(frames, lengths, now)
-        bulk = False
-        for part, sizes in self._rx.apply(frames, lengths, now):
-            bulk |= self._take(part, sizes, now)
-        return bulk
+        parts = self._rx.apply(frames, lengths, now)
+        return max((self._take(part, sizes, now) for part, sizes in parts), default=Arrivals.CONTROL)
 
-    def _take(self, frames: U8, lengths: Lengths, now: int) -> bool:
+    def _take(self, frames: U8, lengths: Lengths, now: int) -> Arrivals:
         batch = self._wire.decode(frames, lengths)
         self.endpoint.receive(batch, now)
-        return batch.chunks is not None
+        if batch.chunks is not None:
+            return Arrivals.CHUNKS
+        return Arrivals.READS if any(packet.opcode in READ_OPCODES for packet in batch.rc) else Arrivals.CONTROL
 
     def handle_timer(self, now: int) -> None:
         """Release what was held back, then let the endpoint's timers run."""
@@ -96,9 +110,16 @@ class Station:
 
     def next_timeout(self) -> int | None:
         """The earliest time at which there is something to do."""
-        times = [self.endpoint.next_timeout()]
-        times += [side.next_timeout() for side in (self._rx, self._tx) if side is not None]
-        return min((at for at in times if at is not None), default=None)
+        return _earliest(self.next_departure(), self._rx)
+
+    def next_departure(self) -> int | None:
+        """The same, but for packets that are held back on their way in: a host that naps does not see them sooner."""
+        return _earliest(self.endpoint.next_timeout(), self._tx)
+
+
+def _earliest(at: int | None, side: Impairments | None) -> int | None:
+    other = None if side is None else side.next_timeout()
+    return other if at is None else at if other is None else min(at, other)
 
 
 def _rows(frames: U8, lengths: Lengths) -> Iterator[Frame]:

@@ -15,11 +15,14 @@ from typing import Protocol
 from endpoints.core.events import Event
 from endpoints.core.packets import U8
 from endpoints.io.clock import now_ns
-from endpoints.station import Frame, Lengths, Station
+from endpoints.station import Arrivals, Frame, Lengths, Station
 
 NAP_NS = 40_000_000
 """Longest sleep between two looks at a busy ring; the protocol's ``scheduling_ns`` must be more. Woken from a sleep, a
 process finds its caches full of its neighbours' data, which costs more than the packets do."""
+
+READ_NAP_NS = 4_000_000
+"""The same after RDMA READs or their data, in which several round trips must fit into a timeout."""
 
 RING_SHARE = 8
 """A nap ends before an eighth of the ring can have filled at the link's rate."""
@@ -77,34 +80,34 @@ class Loop:
     def run_until(self, finished: Callable[[], bool], at_most: int | None = None) -> None:
         """Drive the station until ``finished``, the interrupt, or the time ``at_most`` (ns)."""
         while not finished():
-            bulk = self.turn()
-            if finished() or self._sleep(bulk=bulk, at_most=at_most):
+            arrivals = self.turn()
+            if finished() or self._sleep(arrivals, at_most):
                 return
             if at_most is not None and now_ns() >= at_most:
                 return
 
-    def turn(self) -> bool:
-        """Receive, timers, transmit, events, once; true if multicast chunks came."""
-        bulk = self._receive()
+    def turn(self) -> Arrivals:
+        """Receive, timers, transmit, events, once; what came."""
+        arrivals = self._receive()
         now = now_ns()
         if self._due is not None and self._due <= now:
             self._station.handle_timer(now)
         self._transmit()
         while (event := self._station.endpoint.next_event()) is not None:
             self._on_event(event)
-        return bulk
+        return arrivals
 
-    def _receive(self) -> bool:
+    def _receive(self) -> Arrivals:
         """One batch, so that what comes meanwhile is part of the next one; more only when there is a backlog."""
-        bulk = False
+        arrivals = Arrivals.CONTROL
         taken = TAKE_LIMIT
         while taken == TAKE_LIMIT:
             frames, lengths = self._ring.take(TAKE_LIMIT)
             taken = len(lengths)
             if taken:
-                bulk |= self._station.receive(frames, lengths, now_ns())
+                arrivals = max(arrivals, self._station.receive(frames, lengths, now_ns()))
                 self._ring.release(taken)
-        return bulk
+        return arrivals
 
     def _transmit(self) -> None:
         more = True
@@ -115,16 +118,25 @@ class Loop:
                     time.sleep(RETRY_NS / 1e9)
             more = self._station.endpoint.more
 
-    def _sleep(self, *, bulk: bool, at_most: int | None) -> bool:
+    def _sleep(self, arrivals: Arrivals, at_most: int | None) -> bool:
         """Sleep as long as nothing needs doing; true if interrupted."""
         self._due = self._station.next_timeout()
-        deadlines = [at for at in (self._due, at_most) if at is not None]
-        wait = min(deadlines) - now_ns() if deadlines else None
-        if bulk:
-            nap = min(self._nap_ns, self._station.endpoint.missing_ns())
-            nap = nap if wait is None else min(nap, wait)
-            if nap > 0:
-                time.sleep(nap / 1e9)
+        if arrivals is not Arrivals.CONTROL:
+            nap = self._nap_ns if arrivals is Arrivals.CHUNKS else min(READ_NAP_NS, self._nap_ns)
+            missing = self._station.endpoint.missing_ns()
+            if arrivals is Arrivals.CHUNKS or missing:
+                nap = min(nap, missing)
+            wait = _until(nap, self._station.next_departure(), at_most)
+            if wait is not None and wait > 0:
+                time.sleep(wait / 1e9)
             return False
+        wait = _until(None, self._due, at_most)
         timeout_ms = None if wait is None else max(0.0, wait / 1e6)
         return any(fd == self._interrupt for fd, _ in self._poll.poll(timeout_ms))
+
+
+def _until(nap: int | None, *deadlines: int | None) -> int | None:
+    """Nanoseconds until the first of a nap's end and some deadlines; None if there are none."""
+    now = now_ns()
+    waits = [at - now for at in deadlines if at is not None]
+    return min(waits if nap is None else [nap, *waits], default=None)
