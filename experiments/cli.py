@@ -178,10 +178,12 @@ def _platform(scenario: Scenario) -> Platform:
 def _cure(missing: Sequence[Missing]) -> str:
     """All that is missing, and how to get it, in one line."""
     lacking = ", ".join(f"{entry.what} ({entry.purpose})" for entry in missing)
-    sources = dict.fromkeys(entry.package for entry in missing)
+    sources = list(dict.fromkeys(entry.package for entry in missing))
     packages = [source for source in sources if " " not in source]
+    others = [source for source in sources if " " in source]
     cures = [f"apt-get install {' '.join(packages)}"] if packages else []
-    return f"missing: {lacking}; {' and '.join([*cures, *(source for source in sources if ' ' in source)])}"
+    cures += [f"get {' and '.join(others)}"] if others else []
+    return f"missing: {lacking}; {', '.join(cures)}"
 
 
 def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
@@ -236,7 +238,7 @@ def _inside(
     return 0
 
 
-@app.command()
+@app.command(short_help="Print what is found, used and missing.")
 def doctor(*, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
     """Print what this machine has, what will be used, and what is missing with the package that brings it."""
     from topo.probe import probe
@@ -268,7 +270,7 @@ def _findings(platform: Platform) -> Iterator[str]:
     yield "not ready: " + _cure(platform.blockers) if platform.blockers else "ready"
 
 
-@app.command()
+@app.command(short_help="Undo what killed runs left behind.")
 def clean() -> None:
     """Undo what killed runs left behind: sysctls and run directories. Live runs and foreign things are left alone."""
     from experiments.ledger import Ledger
@@ -284,7 +286,7 @@ def clean() -> None:
         sys.stdout.write(f"{live} live runs left alone\n")
 
 
-@app.command()
+@app.command(short_help="List the topologies.")
 def topologies() -> None:
     """List the topologies and their parameters, with the defaults."""
     from topo.registry import topologies as known

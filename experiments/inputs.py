@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,8 @@ def read(file: Path) -> dict[str, Any]:
 
 def _parsed(text: str, what: str) -> Any:
     """YAML or JSON. JSON is tried first, for to YAML its ``1e-05`` is text."""
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(text)
-    except ValueError:
-        pass
     try:
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as problem:
