@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Protocol, TextIO
 
+from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
@@ -104,17 +106,25 @@ def make_progress(stream: TextIO, *, plain: bool) -> Progress:
 
 
 def summary_table(summary: Summary) -> Table:
-    """The columns that the field knows (nccl-tests), a row for each operation; scaled values stand in their own."""
+    """The columns that the field knows (nccl-tests), a row for each operation; scaled values stand in their own.
+
+    Without ``scale`` it fits into 80 columns. Nothing in it is ever cut short.
+    """
     scenario = summary.scenario
     scaled = scenario.scale != 1
-    table = Table(title=f"{scenario.topology}, {scenario.ranks} ranks, links of {format_rate(scenario.link_rate_bps)}")
-    table.add_column("algorithm")
-    for name in ("size", "time (ms)", "algbw (MB/s)", "busbw (MB/s)", "of limit", "#wrong", "recovered"):
-        table.add_column(name, justify="right")
+    table = Table(
+        title=f"{scenario.topology}, {scenario.ranks} ranks, links of {format_rate(scenario.link_rate_bps)}",
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        show_edge=False,
+    )
+    table.add_column("algorithm", no_wrap=True)
+    for name in ("size", "time\n(ms)", "algbw\n(MB/s)", "busbw\n(MB/s)", "of\nlimit", "#wrong", "recovered"):
+        table.add_column(name, justify="right", no_wrap=True)
     if scaled:
-        for name in (f"algbw ×{scenario.scale:g} (GB/s)", f"busbw ×{scenario.scale:g} (GB/s)"):
-            table.add_column(name, justify="right")
-    table.add_column("status")
+        for name in ("algbw", "busbw"):
+            table.add_column(f"{name}\n×{scenario.scale:g}\n(GB/s)", justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
     for run in summary.runs:
         table.add_row(*_row(run, summary, scaled=scaled))
     return table
@@ -143,7 +153,10 @@ def _row(run: Run, summary: Summary, *, scaled: bool) -> list[str]:
 def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
     """The table, and where everything is."""
     console = Console(no_color=plain or None, width=None if Console().is_terminal else 140)
-    console.print(summary_table(summary))
+    table = summary_table(summary)
+    whole = Measurement.get(console, console.options.update(max_width=1000), table).maximum
+    console.width = max(console.width, whole)  # a narrow terminal breaks the lines, but no figure is lost
+    console.print(table)
     for run in summary.runs:
         if run.link_bytes_theory:
             measured, expected = sum(run.link_bytes.values()), sum(run.link_bytes_theory.values())
