@@ -46,7 +46,7 @@ def test_the_file_has_the_keys_that_every_reader_relies_on() -> None:
         *("phases", "packets", "link_bytes", "link_bytes_theory", "host_tx_bytes", "cpu"),
     }
     assert set(written["runs"][0]["packets"]) == {
-        *("sent", "received", "duplicates", "dropped_injected", "lost", "recovered", "rejected"),
+        *("sent", "received", "duplicates", "dropped_injected", "lost", "ring_dropped", "recovered", "rejected"),
     }
 
 
