@@ -36,6 +36,14 @@ class Bitmap:
         if stop > first:
             self.mark(np.arange(first, stop, dtype=np.int64))
 
+    def mark_one(self, chunk: int) -> bool:
+        """Set one bit; true if it was clear."""
+        if chunk in self:
+            return False
+        self._words[chunk >> 6] |= _BIT[chunk & 63]
+        self.missing -= 1
+        return True
+
     def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Whether each of ``ids`` is set."""
         found: npt.NDArray[np.bool_] = (self._words[ids >> 6] >> (ids & 63).astype(np.uint64)) & _ONE != 0

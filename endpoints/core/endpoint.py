@@ -27,6 +27,9 @@ from endpoints.core.states import FINAL, Phase
 UPLINK_DEPTH_CHUNKS = 16
 """Chunks that may be handed to the host's own link at once; the link itself spaces them."""
 
+UPLINK_REFILL_CHUNKS = 8
+"""Chunks for which there must be room again before a host that ran out of room is woken: not for each frame."""
+
 MakeOperation = Callable[[Services, int], Operation]
 
 
@@ -48,6 +51,10 @@ class Endpoint:
         self.timing = Timing.of(comm, self.config)
         self.counters: Counter[str] = Counter()
         self.operation: Operation | None = None
+        self.lossy = False
+        """Whether packets were lost in this operation or the one before it: messages then go out twice, since one that
+        is lost holds everybody up for a timeout, and costs next to nothing."""
+        self._lost_at_start = [0, 0]
         self._seed = seed
         self._next_op = first_op
         self._pairs: dict[int, QueuePair] = {}
@@ -79,6 +86,7 @@ class Endpoint:
         """
         if self.operation is not None and self.operation.phase not in FINAL:
             raise ProtocolError(f"operation {self.operation.op} is still in {self.operation.phase.value}")
+        self._lost_at_start = [self._lost_at_start[1], self._losses]
         operation = make(self, self._next_op)
         self.operation = operation
         self._next_op += 1
@@ -112,6 +120,7 @@ class Endpoint:
             if reason is not None:
                 self.counters[f"rc_{reason}"] += 1
             self._drain(pair, now)
+        self._note_losses()
         self._settle(now)
 
     def handle_timer(self, now: int) -> None:
@@ -179,7 +188,7 @@ class Endpoint:
         if self.operation is not None and self.operation.phase is not Phase.IDLE:
             candidates.append(self.operation.next_timeout())
         if self._backlog:
-            candidates.append(self._uplink.ready_at())
+            candidates.append(self._uplink.ready_at() + UPLINK_REFILL_CHUNKS * self.timing.chunk_ns)
         return min((at for at in candidates if at is not None), default=None)
 
     def missing_ns(self) -> int:
@@ -204,7 +213,7 @@ class Endpoint:
         if pair.failed:
             self._unreachable.append(peer)
         else:
-            pair.post_send(*message.encode())
+            pair.post_send(*message.encode(), copies=2 if self.lossy else 1)
 
     def read(self, peer: int, va: int, length: int, context: int) -> None:
         """READ ``length`` bytes at ``va`` of the buffer that ``peer`` exposes for the running operation."""
@@ -216,6 +225,14 @@ class Endpoint:
             pair.post_read(va, self.operation.op, length, (self.operation.op, context))
 
     # -- inside -------------------------------------------------------------------------------------------------
+
+    @property
+    def _losses(self) -> int:
+        """Signs of lost packets so far."""
+        return self.counters["missing_at_cutoff"] + self.counters["rc_out_of_sequence"]
+
+    def _note_losses(self) -> None:
+        self.lossy = self._losses > self._lost_at_start[0]
 
     def _hear(self, chunks: Chunks, now: int) -> None:
         """Whoever multicasts is alive, however long its answers take."""

@@ -155,11 +155,10 @@ class Placement:
 
     def place_one(self, chunk: int, payload: U8) -> bool:
         """Place one chunk that came over a reliable connection; false if it was here already."""
-        if chunk in self.bitmap:
+        if not self.bitmap.mark_one(chunk):
             return False
         start = self.layout.offset(chunk)
         self._buffer[start : start + len(payload)] = np.frombuffer(payload, np.uint8)
-        self.bitmap.mark_range(chunk, chunk + 1)
         return True
 
     def place_block(self, block: int, data: U8) -> None:

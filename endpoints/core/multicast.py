@@ -22,6 +22,10 @@ from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
 from endpoints.core.timers import Timer, TimerTable
 
 
+RECOVERY_BOUNDS = 4
+"""The bound on an operation after its barrier, in bounds on the barrier."""
+
+
 class ReliableMulticast:
     """``roots`` each contribute ``block_bytes``; every rank ends with all blocks in ``buffer``, in root order.
 
@@ -105,7 +109,8 @@ class ReliableMulticast:
         if self.phase is not Phase.BARRIER or not self._barrier.passed:
             return
         self._enter(Input.EVERYONE_READY, now)
-        self._timers.set(Timer.DEADLINE, now + self._bound())
+        # Whoever dies or goes deaf from here on is noticed by its peers; what takes long is recovery from heavy loss.
+        self._timers.set(Timer.DEADLINE, now + RECOVERY_BOUNDS * self._bound())
         self._arm_cutoff(now)
         self._arm_token(now)
         if self._has_token:

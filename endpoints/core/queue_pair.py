@@ -29,6 +29,9 @@ ACK = 0x1F
 NAK_SEQUENCE = 0x60
 NAK_REMOTE_ACCESS = 0x62
 
+PROBES = 8
+"""Requests that are repeated when nothing is answered: one alone is lost too easily where a third of all packets is."""
+
 DEAF = 3
 """Peer timeouts after which a peer counts as lost that sends but does not answer."""
 
@@ -79,6 +82,7 @@ class _Work:
     count: int
     imm: int = 0
     payload: bytes = b""
+    copies: int = 1
     reth: Reth | None = None
     context: Any = None
     sent_at: int = 0
@@ -121,6 +125,7 @@ class QueuePair:
         self._inflight: deque[_Work] = deque()
         self._progress_at = 0
         self._heard_at = 0
+        self._timer_from = 0
         self._order = 0
         self._early: dict[int, RcPacket] = {}
         self._out: deque[RcPacket] = deque()
@@ -131,9 +136,9 @@ class QueuePair:
 
     # -- the user's side ----------------------------------------------------------------------------------------
 
-    def post_send(self, imm: int, payload: bytes) -> None:
-        """Queue a SEND with immediate of at most one MTU."""
-        self._pending.append(_Work(0, 1, imm, payload))
+    def post_send(self, imm: int, payload: bytes, copies: int = 1) -> None:
+        """Queue a SEND with immediate of at most one MTU, which goes out in so many copies at once."""
+        self._pending.append(_Work(0, 1, imm, payload, copies))
 
     def post_read(self, va: int, rkey: int, length: int, context: Any) -> None:
         """Queue an RDMA READ; ``context`` comes back with each packet of its data."""
@@ -209,8 +214,9 @@ class QueuePair:
                 self._expected = psn + count
             self._serve(_Response(psn, packet.reth, count))
             return
-        # A duplicate tells that the last acknowledgement was lost or too late: the next one goes at once.
-        at = now + self._timing.ack_delay_ns if first_time else now
+        # A duplicate after the acknowledgement tells that it was lost or too late: the next one goes at once.
+        late = not first_time and self._ack_at is None
+        at = now if late else now + self._timing.ack_delay_ns
         self._ack_at = at if self._ack_at is None else min(self._ack_at, at)
         if first_time and packet.imm is not None:
             self._expected = psn + 1
@@ -295,6 +301,7 @@ class QueuePair:
 
     def _progressed(self, now: int) -> None:
         self._progress_at = now
+        self._timer_from = now
         self._rto.progress()
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -303,30 +310,37 @@ class QueuePair:
         """When :meth:`handle_timer` wants to be called: the oldest request's retransmission, or None."""
         if self.failed:
             return None
-        due = min((self._due_at(work) for work in self._inflight), default=None)
-        if self._ack_at is None or due is None:
-            return due if self._ack_at is None else self._ack_at
-        return min(due, self._ack_at)
+        return min(self._deadlines(), default=None)
 
-    def _due_at(self, work: _Work) -> int:
-        if work.overtaken_at is not None:
-            return work.overtaken_at + self._timing.reorder_ns
-        since = work.sent_at if work.reth is None else max(work.sent_at, self._progress_at)
-        return since + self._rto.current()
+    def _deadlines(self) -> Iterator[int]:
+        """Of the acknowledgement that is owed, of the oldest request, and of what has been overtaken."""
+        if self._ack_at is not None:
+            yield self._ack_at
+        if self._inflight:
+            yield self._timer_from + self._rto.current()
+        for work in self._inflight:
+            if work.overtaken_at is not None:
+                yield work.overtaken_at + self._timing.reorder_ns
 
     def handle_timer(self, now: int) -> None:
-        """Repeat what is overdue, or give the peer up."""
+        """Repeat what is overdue, or give the peer up.
+
+        When nothing at all is answered only the oldest requests are repeated (RFC 6298, 5.4, repeats one): their
+        answers will show what else is missing, and if the peer is merely slow little was in vain.
+        """
         if self.failed or not self._inflight:
             return
-        overdue = [work for work in self._inflight if self._due_at(work) <= now]
-        if not overdue:
-            return
-        if self._is_lost(now):
-            self._fail()
-            return
-        if any(work.overtaken_at is None for work in overdue):
+        reorder = self._timing.reorder_ns
+        late = [w for w in self._inflight if w.overtaken_at is not None and w.overtaken_at + reorder <= now]
+        if now >= self._timer_from + self._rto.current():
+            if self._is_lost(now):
+                self._fail()
+                return
             self._rto.expired()
-        for work in overdue:
+            self._timer_from = now
+            oldest = sorted(self._inflight, key=lambda work: work.order)[:PROBES]
+            late += [work for work in oldest if work not in late]
+        for work in late:
             self._repeat(work, now)
 
     def _is_lost(self, now: int) -> bool:
@@ -392,6 +406,7 @@ class QueuePair:
     def _issue(self, work: _Work, now: int) -> None:
         if not self._inflight:
             self._progress_at = now  # the peer's time to answer starts here
+            self._timer_from = now
         work.psn = self._next_psn
         self._next_psn += work.count
         self._inflight.append(work)
@@ -410,7 +425,8 @@ class QueuePair:
         """The packet of a SEND; for a READ one request for each run of packets that is still missing."""
         if work.reth is None:
             psn = work.psn & PSN_MASK
-            yield RcPacket(Opcode.RC_SEND_ONLY_IMM, self.peer, psn, True, imm=work.imm, payload=work.payload)
+            for _ in range(work.copies):
+                yield RcPacket(Opcode.RC_SEND_ONLY_IMM, self.peer, psn, True, imm=work.imm, payload=work.payload)
             return
         index = 0
         while index < work.count:

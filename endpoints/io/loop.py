@@ -21,7 +21,7 @@ NAP_NS = 40_000_000
 """Longest sleep between two looks at a busy ring; the protocol's ``scheduling_ns`` must be more. Woken from a sleep, a
 process finds its caches full of its neighbours' data, which costs more than the packets do."""
 
-READ_NAP_NS = 4_000_000
+READ_NAP_NS = 10_000_000
 """The same after RDMA READs or their data, in which several round trips must fit into a timeout."""
 
 RING_SHARE = 8
