@@ -21,7 +21,6 @@ from endpoints.core.slow_path import Exhausted, Recovery, Supplier
 from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
 from endpoints.core.timers import Timer, TimerTable
 
-
 RECOVERY_BOUNDS = 4
 """The bound on an operation after its barrier, in bounds on the barrier."""
 

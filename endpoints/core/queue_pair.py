@@ -245,10 +245,7 @@ class QueuePair:
             return None
         if packet.aeth.syndrome == NAK_REMOTE_ACCESS:
             return self._refused(psn)
-        if self._acknowledged(psn, now):
-            return None
-        self._rto.premature(now)
-        return "duplicate"
+        return None if self._acknowledged(psn, now) else "duplicate"
 
     def _acknowledged(self, psn: int, now: int) -> bool:
         """SENDs up to ``psn`` have arrived; READs complete by their data alone."""
