@@ -238,14 +238,13 @@ class ReliableMulticast:
 
     def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:
         """One chunk of a READ; ``context`` is the first chunk that it asked for."""
-        del peer
         chunk = context + index
         if not self.placement.place_one(chunk, payload):
             self._s.counters["duplicates"] += 1
             return
         self._s.counters["recovered"] += 1
         if self._recovery is not None:
-            self._recovery.arrived(chunk, now)
+            self._recovery.arrived(peer, now)
         self._check_complete(now)
         self._supplier.progress()
 

@@ -5,8 +5,8 @@ and the receiver READs it. What the neighbour lacks itself it remembers and anno
 worst case a request walks back, hop by hop, to the root. Waiting edges go one way round the ring and end at the owner
 of the chunk: no cycle, no deadlock.
 
-A supplier that dies, has finished, or shows no progress for the patience time is replaced, block by block: first by
-the block's owner, then by each other rank in turn. When nobody is left the operation fails and names the owner.
+A supplier that dies, has finished, or supplies nothing at all for the patience time is replaced, block by block: first
+by the block's owner, then by each other rank in turn. When nobody is left the operation fails and names the owner.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ class Recovery:
         self._piece = piece
         self._stage: dict[int, int] = {}
         self._since: dict[int, int] = {}
+        self._supplied_at: dict[int, int] = {}
         self._requested = np.zeros(placement.layout.chunks, np.bool_)
         self._lost: set[int] = set()
 
@@ -156,19 +157,17 @@ class Recovery:
 
     def ready(self, peer: int, ranges: Ranges, now: int) -> None:
         """A supplier has these chunks: READ those that are still missing and not being read."""
+        self._supplied_at[peer] = now
         layout = self._placement.layout
         wanted = flags_of(ranges, layout.chunks) & ~self._placement.bitmap.bits() & ~self._requested
         for first, stop in runs(wanted):
             for piece in layout.pieces(first, stop, self._piece):
                 self._requested[piece[0] : piece[1]] = True
-                self.arrived(piece[0], now)
                 self._wire.read(peer, *piece)
 
-    def arrived(self, chunk: int, now: int) -> None:
-        """A chunk came, or is being read: its block's search makes progress."""
-        block = self._placement.layout.block_of(chunk)
-        if block in self._since:
-            self._since[block] = now
+    def arrived(self, peer: int, now: int) -> None:
+        """A chunk came from a supplier: whatever else it was asked for waits in its turn."""
+        self._supplied_at[peer] = now
 
     def multicast_arrived(self, now: int) -> None:
         """The fast path goes on after all: every search has time again."""
@@ -180,11 +179,15 @@ class Recovery:
         self._advance([block for block in self._stage if self.supplier_of(block) == peer], now)
 
     def impatient(self, now: int, patience: int) -> None:
-        """Replace suppliers that have shown no progress for ``patience`` ns; forget the blocks that are complete."""
+        """Replace suppliers that have supplied nothing for ``patience`` ns; forget the blocks that are complete."""
         missing = self._missing_by_block()
         for block in [block for block in self._stage if block not in missing]:
             del self._stage[block], self._since[block]
-        self._advance([block for block in self._stage if now - self._since[block] >= patience], now)
+        self._advance([block for block in self._stage if now - self._quiet_since(block) >= patience], now)
+
+    def _quiet_since(self, block: int) -> int:
+        """Since when the block's supplier has supplied nothing."""
+        return max(self._since[block], self._supplied_at.get(self.supplier_of(block), 0))
 
     def _advance(self, blocks: list[int], now: int) -> None:
         missing = self._missing_by_block()
@@ -196,4 +199,4 @@ class Recovery:
 
     def next_impatience(self, patience: int) -> int | None:
         """When :meth:`impatient` should be called next."""
-        return min((at + patience for at in self._since.values()), default=None)
+        return min((self._quiet_since(block) + patience for block in self._since), default=None)
