@@ -188,7 +188,7 @@ def _cure(missing: Sequence[Missing]) -> str:
 
 def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
     if os.geteuid() != 0:
-        raise EnvironmentMissing("run: network namespaces need root; run it as root or with sudo")
+        raise UserError("run: network namespaces need root; run it as root or with sudo")
     from experiments.folder import Owner, ResultFolder
     from experiments.ledger import Ledger
     from experiments.sandbox import run_in_sandbox
@@ -279,7 +279,7 @@ def clean() -> None:
     try:
         done, live = ledger.clean()
     except PermissionError:
-        raise EnvironmentMissing(f"clean: {ledger.root} belongs to root; run it as root or with sudo") from None
+        raise UserError(f"clean: {ledger.root} belongs to root; run it as root or with sudo") from None
     for line in done or ["nothing to clean"]:
         sys.stdout.write(f"{line}\n")
     if live:

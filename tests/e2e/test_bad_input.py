@@ -86,10 +86,10 @@ def test_wrong_input_is_one_clear_line_and_exit_code_2(tmp_path: Path, arguments
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="dropping root needs root and setpriv")
-def test_without_root_a_run_is_refused_with_exit_code_3(tmp_path: Path) -> None:
+def test_without_root_a_run_is_refused_as_wrong_usage(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     code, line = refused(tmp_path, "run", "--topo", "single", prefix=NOBODY)
-    assert code == 3
+    assert code == 2
     assert line == "treecast: run: network namespaces need root; run it as root or with sudo"
 
 

@@ -289,7 +289,6 @@ def lacking(*names: str) -> Facts:
 
 
 LACKING = [
-    (replace(EVERYTHING, root=False), "", "run: network namespaces need root"),
     (EVERYTHING, "--delay=5ms", "--delay 5 ms: this kernel has no netem"),
     (
         lacking("ovs-vswitchd", "ovs-vsctl", "mnexec"),
@@ -324,6 +323,15 @@ def test_what_the_machine_lacks_is_told_in_one_line_before_anything_is_made(
     refused = treecast("run", *option.split(), "--output", tmp_path / "results")
     assert refused.code == 3
     assert refused.complaint.startswith(words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_root_a_run_is_wrong_usage_and_makes_nothing(treecast: Treecast, tmp_path: Path) -> None:
+    treecast.on(replace(EVERYTHING, root=False))
+    treecast.starts_nothing()
+    refused = treecast("run", "--output", tmp_path / "results")
+    assert refused.code == 2
+    assert refused.complaint.startswith("run: network namespaces need root")
     assert not list(tmp_path.iterdir())
 
 
@@ -409,5 +417,5 @@ def test_cleaning_says_what_it_did_and_needs_root_for_it(treecast: Treecast, mon
 
     monkeypatch.setattr(Ledger, "clean", forbidden)
     refused = treecast("clean")
-    assert refused.code == 3
+    assert refused.code == 2
     assert "belongs to root" in refused.complaint
