@@ -1,0 +1,151 @@
+"""``treecast run``: verified collectives on an emulated fabric."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.errors import ExperimentFailed
+
+if TYPE_CHECKING:
+    from experiments.results import Summary
+    from experiments.scenario import Scenario
+
+HELP = """Run verified collectives on an emulated fabric.
+
+Builds the fabric, has the controller install and prove the multicast trees, runs the operations on one endpoint per
+host, compares every received byte, and writes results/<time>-<name>/summary.json. Exit code 0 only if all is verified.
+
+Example: treecast run --topo fattree,k=4 --bw 50 --size 1MiB --loss 1% --reorder 5% --seed 7 --capture h1,e00-a00
+"""
+
+
+def command(
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A scenario (YAML), or a summary.json to repeat.")
+    ] = None,
+    topo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPOLOGY", help="fattree,k=4 or leafspine,leaves=4,spines=2,hosts=4; see `treecast topologies`."
+        ),
+    ] = None,
+    bw: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Rate of every link: 50M, 56G; a bare number is Mbit/s.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Links are shaped at bw / scale: --bw 56G --scale 1000.")
+    ] = None,
+    size: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes per rank: 1MiB, 64KiB, 1000.")] = None,
+    mtu: Annotated[str | None, typer.Option(metavar="BYTES", help="RoCE path MTU: 256, 512, 1024, 2048, 4096.")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Comma-separated; `treecast algorithms` lists them.")
+    ] = None,
+    iterations: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Operations of each algorithm, interleaved.")
+    ] = None,
+    warmup: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Operations before those, verified but not counted.")
+    ] = None,
+    seed: Annotated[str | None, typer.Option(metavar="NUMBER", help="Of the data and of every injected fault.")] = None,
+    input_file: Annotated[
+        str | None, typer.Option("--input", metavar="FILE", help="A file to split over the ranks.")
+    ] = None,
+    trees: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Multicast trees that share the chunks (subgroups).")
+    ] = None,
+    chains: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Roots that multicast at once; default: all.")
+    ] = None,
+    send_batch: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Chunks that a root sends at a time.")
+    ] = None,
+    rq_depth: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Receive queue depth (staging slots) of every host.")
+    ] = None,
+    cutoff: Annotated[
+        str | None, typer.Option(metavar="KIND", help="End of the fast path: inactivity or deadline.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(metavar="PERCENT", help="Loss at every receiver, like 1%.")] = None,
+    reorder: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Packets held back behind later ones, like 5%.")
+    ] = None,
+    duplicate: Annotated[str | None, typer.Option(metavar="PERCENT", help="Packets that come twice, like 1%.")] = None,
+    corrupt: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Packets with a bit inverted, like 0.1%.")
+    ] = None,
+    impair: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FAULT",
+            help="KIND:rx|tx:HOSTS:PROBABILITY or KIND:rx|tx:HOSTS:psn=LIST, like drop:rx:h3:psn=17,40-60 or"
+            " corrupt:tx:h1,h2:1%; no HOSTS are all. `treecast impairments` lists the kinds. Repeatable.",
+        ),
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Delay of every link, like 50us (needs netem).")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="PACKETS", help="Packets that every link's queue holds.")] = None,
+    capture: Annotated[str | None, typer.Option(metavar="LIST", help="Hosts and links to capture: h1,e00-a00.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the result folder.")] = None,
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results.")] = Path("results"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No moving lines, no colours.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved scenario as YAML and stop.")] = False,
+) -> None:
+    """Described by :data:`HELP`."""
+    given = {
+        "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu, "algorithms": algorithm,
+        "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file, "trees": trees, "chains": chains,
+        "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff, "loss": loss, "reorder": reorder,
+        "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay, "queue_packets": queue,
+        "capture": capture, "name": name, "impairments": impair or None,
+    }  # fmt: skip
+    resolved = scenario_of(scenario, {key: value for key, value in given.items() if value is not None})
+    if dry_run:
+        _print_yaml(resolved)
+        return
+    raise typer.Exit(_run(resolved, output, as_json=as_json, plain=plain or as_json))
+
+
+def scenario_of(file: Path | None, given: dict[str, Any]) -> Scenario:
+    """The scenario of a file, and of options by the fields that they set; checked, also against the free memory."""
+    from experiments.inputs import parse_impairment, resolve
+
+    if "impairments" in given:
+        given["impairments"] = [parse_impairment(text) for text in given["impairments"]]
+    resolved = resolve(file, given)
+    resolved.check_memory(_available_memory())
+    return resolved
+
+
+def _available_memory() -> int:
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def _print_yaml(scenario: Scenario) -> None:
+    import yaml
+
+    sys.stdout.write(yaml.safe_dump(json.loads(scenario.model_dump_json()), sort_keys=False))
+
+
+def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
+    from experiments import launch, ui
+
+    def finish(summary: Summary, folder: Path) -> int:
+        if as_json:
+            sys.stdout.write(summary.to_json())
+        else:
+            ui.print_summary(summary, folder, plain=plain)
+        for result in summary.runs:
+            if result.error:
+                raise ExperimentFailed(f"{result.algorithm}, iteration {result.iteration}: {result.error}")
+        return 0
+
+    stream = sys.stderr if as_json else sys.stdout
+    return launch.launch(scenario, output, lambda: ui.make_progress(stream, plain=plain), finish).code
