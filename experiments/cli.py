@@ -1,6 +1,6 @@
 """The command ``treecast``: a module of ``experiments/commands`` for each of its commands, found by walking them.
 
-A module has ``command``, a function that typer turns into options. Its docstring is the help, or ``HELP`` where there is
+A module has ``command``, a function that typer turns into options. Its docstring is the help, or ``HELP`` where it has
 an example; ``SHORT_HELP`` is the line in the list, where the docstring's first is too long. Heavy imports wait until a
 command needs them, so that ``--help`` is quick.
 """
