@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from endpoints.core.operation import Operation, Services
 from endpoints.core.packets import U8
+from endpoints.core.schedule import Schedule
 
 
 class Make(Protocol):
@@ -29,6 +30,9 @@ class Collective:
 
     - ``allgather``: every rank gives N bytes and receives P * N, in rank order;
     - ``broadcast``: rank 0 gives N bytes and every rank receives them.
+
+    ``multicast`` says that its bytes are those of the trees; ``transfers`` has the schedule of a point-to-point
+    algorithm: called with the number of ranks and N, it gives every transfer, from which the bytes of each link follow.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Collective:
     summary: str
     make: Make
     multicast: bool = False
+    transfers: Schedule | None = None
 
     def buffer_bytes(self, ranks: int, size: int) -> int:
         """Bytes of every rank's receive buffer."""

@@ -1,0 +1,17 @@
+"""Pipelined chain Broadcast: rank ``r`` hands each segment on to rank ``r + 1``.
+
+Every rank sends each byte once, so a long message arrives at the link's full rate, P - 2 segments late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from endpoints.core.schedule import SEGMENT_BYTES, Transfer, segments
+
+
+def transfers(ranks: int, size: int) -> Iterator[Transfer]:
+    """Segment by segment, from each rank to the next."""
+    for offset, length in segments(size, SEGMENT_BYTES):
+        for rank in range(ranks - 1):
+            yield Transfer(rank, rank + 1, offset, length)

@@ -1,0 +1,44 @@
+"""A point-to-point collective as a pure value: who sends which bytes to whom, in which order.
+
+Every byte has one place, the same in the receive buffer of each rank, so that a transfer needs but one offset and says
+all there is to say about what it waits for: a rank may send a byte once it has it. A schedule is a sequence of
+transfers in which each rank finds its own, in the order in which it should send them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+SEGMENT_BYTES = 8192
+"""Of pipelined Broadcasts, at most: two chunks of 4 KiB, so that filling a pipeline takes little time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Rank ``src`` sends ``size`` bytes at ``offset`` of its receive buffer to the same place of rank ``dst``'s."""
+
+    src: int
+    dst: int
+    offset: int
+    size: int
+
+    @property
+    def stop(self) -> int:
+        """First byte behind it."""
+        return self.offset + self.size
+
+
+Schedule = Callable[[int, int], Iterable[Transfer]]
+"""(ranks, bytes per rank; for Broadcast of the message) -> the transfers of the whole operation."""
+
+
+def block(src: int, dst: int, index: int, size: int, blocks: int = 1) -> Transfer:
+    """The transfer of ``blocks`` neighbouring blocks of ``size`` bytes, the first of which is number ``index``."""
+    return Transfer(src, dst, index * size, blocks * size)
+
+
+def segments(size: int, at_most: int) -> Iterator[tuple[int, int]]:
+    """Cut ``size`` bytes into (offset, bytes) of at most ``at_most`` each."""
+    for offset in range(0, size, at_most):
+        yield offset, min(at_most, size - offset)
