@@ -12,11 +12,11 @@ E2E_TESTS = $(wildcard tests/e2e tests/docs)
 
 # Recipes read what the user gave as shell variables ("$$TOPO"), so that no value is ever parsed as shell text. ARGS
 # alone is text for the shell, handed on as it is.
-export PYTHON TOPO K BW SIZE MTU LOSS REORDER SEED ALGORITHM ITERATIONS
+export PYTHON TOPO K BW SIZE MTU LOSS REORDER SEED ALGORITHM ITERATIONS FILE
 
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup doctor experiment run test unit e2e lint format bench stop clean distclean lock
+.PHONY: help setup doctor experiment run sweep test unit e2e lint format bench stop clean distclean lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
@@ -44,6 +44,9 @@ experiment: setup  ## run one verified collective; TOPO, K, BW, SIZE, … as bel
 	exec .ci/as-root $(VENV)/treecast "$$@" $(ARGS)
 
 run: experiment  ## the same as experiment
+
+sweep: setup  ## run a grid of scenarios, or go on with it: FILE=sweep.yaml, or FILE=paper
+	@exec .ci/as-root $(VENV)/treecast sweep "$${FILE:?write FILE=sweep.yaml, or FILE=paper}" $(ARGS)
 
 test: setup  ## all tests; both halves run even if the first fails
 	@status=0; \

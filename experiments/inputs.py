@@ -61,12 +61,13 @@ def resolve(file: Path | None, given: dict[str, Any]) -> Scenario:
     """The scenario of ``file``, with the fields of ``given`` in place of its own; checked against the input file."""
     values = {**(read(file) if file else {}), **given}
     try:
-        return _of(values)
+        return checked(values)
     except UserError as problem:
         raise UserError(_in_options(str(problem), given)) from None
 
 
-def _of(values: dict[str, Any]) -> Scenario:
+def checked(values: dict[str, Any]) -> Scenario:
+    """The scenario that has these fields; where an input file is given and no size, the file decides it."""
     if not values.get("input"):
         return Scenario.of(values)
     asked = Scenario.of(values if "size_bytes" in values else {**values, "size_bytes": 0})

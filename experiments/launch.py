@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.errors import EnvironmentMissing, UserError
+from experiments.errors import EnvironmentMissing, TreecastError, UserError
 from experiments.folder import Owner, ResultFolder
 from experiments.ledger import Ledger
 from experiments.units import format_time
@@ -33,6 +33,8 @@ hysteresis HTB lets a link's burst of four frames out at once and then waits, at
 carries half as much again.
 """
 
+ERROR = "error.txt"
+"""In a result folder without a summary: the line that says why there is none."""
 
 Finish = Callable[["Summary", Path], int]
 """What is done with the results, inside the sandbox: shown, judged; its result is the exit code."""
@@ -68,6 +70,9 @@ def launch(scenario: Scenario, output: Path, make_progress: Callable[[], Progres
                 progress = make_progress()
                 try:
                     summary = runner.run(scenario, folder, rundir, platform, settings, progress)
+                except TreecastError as problem:
+                    folder.write(ERROR, f"{problem}\n")
+                    raise
                 finally:
                     progress.close()
                 return finish(summary, folder.path)

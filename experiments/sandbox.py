@@ -56,10 +56,13 @@ def run_in_sandbox(main: Callable[[], int], rundir: Path, started: Callable[[int
     sys.stdout.flush()
     sys.stderr.flush()
     with signals.held(), kept() as terminal:
-        pid = _fork_into_new_pids(main, rundir)
-        started(pid)
+        pid, parent_holds = _fork_into_new_pids(main, rundir)
         stop = _Stop(pid)
-        status = stop.wait()
+        try:
+            started(pid)
+            status = stop.wait()
+        finally:
+            os.close(parent_holds)
         if not os.WIFSIGNALED(status):
             return os.WEXITSTATUS(status)
         terminal.broken = True
@@ -115,8 +118,12 @@ class _Stop:
             os.kill(self._pid, signal.SIGKILL)
 
 
-def _fork_into_new_pids(main: Callable[[], int], rundir: Path) -> int:
-    """Fork ``init``; the namespace is only for children, and only for this one."""
+def _fork_into_new_pids(main: Callable[[], int], rundir: Path) -> tuple[int, int]:
+    """Fork ``init``; the namespace is only for children, and only for this one.
+
+    Returns its pid and a descriptor to hold on to: its closing tells ``init`` that we died before it could ask for our
+    death.
+    """
     ours = os.open("/proc/self/ns/pid", os.O_RDONLY)
     parent_lives, parent_holds = os.pipe()
     try:
@@ -129,8 +136,7 @@ def _fork_into_new_pids(main: Callable[[], int], rundir: Path) -> int:
     finally:
         os.close(ours)
         os.close(parent_lives)
-    # parent_holds stays open until we end: its closing tells init that we died before it could ask for our death.
-    return pid
+    return pid, parent_holds
 
 
 def _init(main: Callable[[], int], rundir: Path, parent_lives: int) -> NoReturn:

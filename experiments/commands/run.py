@@ -119,11 +119,12 @@ def scenario_of(file: Path | None, given: dict[str, Any]) -> Scenario:
     if "impairments" in given:
         given["impairments"] = [parse_impairment(text) for text in given["impairments"]]
     resolved = resolve(file, given)
-    resolved.check_memory(_available_memory())
+    resolved.check_memory(available_memory())
     return resolved
 
 
-def _available_memory() -> int:
+def available_memory() -> int:
+    """Bytes of memory that are free on this machine."""
     lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
