@@ -25,6 +25,6 @@ def unicast_routes(live: Live) -> Routes:
             usable = live.towards(switch, distance)
             for host, port in hosts.items():
                 destination = fabric.host[host]
-                out = port if switch == edge else live.choose(switch, usable, destination.rank)
+                out = port if switch == edge else live.choose(switch, usable, destination.index)
                 routes[switch][destination.ip] = out
     return routes

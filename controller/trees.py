@@ -28,7 +28,7 @@ class Tree:
 
     ``ports``: per switch of the tree its ports in the tree, sorted. ``edges``: the links of the tree as (nearer to the
     root, further). ``feeders``: per switch outside the tree but on some host's way to it the one port to send out of.
-    ``unreached``: members that nothing alive leads to, in order of rank.
+    ``unreached``: members that nothing alive leads to, in the order of hosts.
     """
 
     root: str
@@ -49,8 +49,8 @@ def plan_tree(live: Live, members: Collection[str], slot: int = 0) -> Tree | Non
         raise FabricError(f"{strangers[0]} is no host of {live.fabric.topology}: only hosts are members of groups")
     if slot < 0:
         raise ValueError(f"slot {slot} is negative: groups are numbered from 0")
-    by_rank = sorted(members, key=lambda name: live.fabric.host[name].rank)
-    attached = [name for name in by_rank if name in live.host_ports[live.fabric.edge_of[name]]]
+    in_order = sorted(members, key=lambda name: live.fabric.host[name].index)
+    attached = [name for name in in_order if name in live.host_ports[live.fabric.edge_of[name]]]
     if not attached:
         return None
     grown = _grow(live, _root(live, attached, slot), attached)
@@ -59,7 +59,7 @@ def plan_tree(live: Live, members: Collection[str], slot: int = 0) -> Tree | Non
         ports={switch: tuple(sorted(ports)) for switch, ports in sorted(grown.ports.items())},
         edges=tuple(grown.edges),
         feeders=_feeders(live, grown.ports, slot),
-        unreached=tuple(name for name in by_rank if name not in grown.reached),
+        unreached=tuple(name for name in in_order if name not in grown.reached),
     )
 
 
@@ -71,7 +71,7 @@ def roots_above(live: Live, members: Collection[str]) -> list[str]:
     """
     above = [s for s in live.fabric.switches if live.below[s.name].issuperset(members)]
     lowest = min((s.tier for s in above), default=0)
-    edge = live.fabric.edge_of[min(members, key=lambda name: live.fabric.host[name].rank)]
+    edge = live.fabric.edge_of[min(members, key=lambda name: live.fabric.host[name].index)]
     candidates = [s.name for s in above if s.tier == lowest]
     return sorted(candidates, key=lambda root: (_uplink_digits(live, edge, root), root))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 
 from endpoints.core.communicator import Communicator, GroupAddress, Peer
-from topo.fabric import Fabric
+from topo.fabric import Fabric, Host
 
 FIRST_GROUP = int(IPv4Address("239.192.0.1"))
 """Groups of the trees count from here: the organization-local scope of RFC 2365, section 6.2."""
@@ -22,10 +23,21 @@ def group_names(trees: int) -> tuple[str, ...]:
     return tuple(str(IPv4Address(group_address(tree).ip)) for tree in range(trees))
 
 
-def communicator(fabric: Fabric, *, mtu: int, rate_bps: int, trees: int = 1, op_bits: int = 8) -> Communicator:
-    """All hosts of a fabric, in rank order, with ``trees`` multicast trees, on links of ``rate_bps`` bit/s."""
+def communicator(
+    fabric: Fabric,
+    *,
+    mtu: int,
+    rate_bps: int,
+    trees: int = 1,
+    op_bits: int = 8,
+    hosts: Sequence[Host] | None = None,
+) -> Communicator:
+    """A communicator with ``trees`` multicast trees, on links of ``rate_bps`` bit/s.
+
+    ``hosts`` has the host of each rank; left out, all hosts of the fabric take part in its own order.
+    """
     peers = tuple(
-        Peer(host.rank, host.name, bytes.fromhex(host.mac.replace(":", "")), int(IPv4Address(host.ip)))
-        for host in sorted(fabric.hosts, key=lambda host: host.rank)
+        Peer(rank, host.name, bytes.fromhex(host.mac.replace(":", "")), int(IPv4Address(host.ip)))
+        for rank, host in enumerate(fabric.hosts if hosts is None else hosts)
     )
     return Communicator(peers, tuple(group_address(tree) for tree in range(trees)), mtu, rate_bps, op_bits)

@@ -83,11 +83,12 @@ class Fidelity(_Value):
 
 
 class Summary(_Value):
-    """Everything that one experiment found."""
+    """Everything that one experiment found. ``hosts`` has the host of each rank, in the order of ranks."""
 
     version: Literal[1] = VERSION
     scenario: Scenario
     platform: PlatformInfo
+    hosts: list[str] = []
     runs: list[Run]
     fidelity: Fidelity = Fidelity()
 

@@ -65,7 +65,7 @@ def run(
         versions=dict(platform.versions),
         sysctls=dict(settings),
     )
-    summary = Summary(scenario=scenario, platform=info, runs=runs)
+    summary = Summary(scenario=scenario, platform=info, hosts=[host.name for host in scenario.by_rank], runs=runs)
     folder.write(SUMMARY, summary.to_json())
     folder.publish()
     return summary
@@ -73,7 +73,7 @@ def run(
 
 def impairments(scenario: Scenario) -> tuple[ImpairmentSpec, ...]:
     """The scenario's faults as the endpoints take them: the short forms act on what every host receives."""
-    rank = {host.name: host.rank for host in scenario.fabric.hosts}
+    rank = {host.name: rank for rank, host in enumerate(scenario.by_rank)}
     short = [
         ImpairmentSpec(kind, probability=share, time_ns=scenario.delay_ns if kind == "delay" else None)
         for kind, share in (
@@ -109,7 +109,12 @@ def _experiment(
     """Everything up, proven and ready to run; everything down again behind it."""
     fabric = scenario.fabric
     comm = communicator(
-        fabric, mtu=scenario.mtu, rate_bps=scenario.link_rate_bps, trees=scenario.trees, op_bits=scenario.op_bits
+        fabric,
+        mtu=scenario.mtu,
+        rate_bps=scenario.link_rate_bps,
+        trees=scenario.trees,
+        op_bits=scenario.op_bits,
+        hosts=scenario.by_rank,
     )
     spec = LinkSpec(
         rate_bps=scenario.link_rate_bps,
@@ -134,8 +139,8 @@ def _experiment(
             "to connect every switch",
         )
         ranks.enter(
-            [f"/proc/{net.host_pid(host.name)}/ns/net" for host in fabric.hosts],
-            [interface(host.name, 0) for host in fabric.hosts],
+            [f"/proc/{net.host_pid(host.name)}/ns/net" for host in scenario.by_rank],
+            [interface(host.name, 0) for host in scenario.by_rank],
             impairments(scenario),
         )
         plan = _programmed(controller, fabric, [str(IPv4Address(group.ip)) for group in comm.groups])
@@ -205,7 +210,7 @@ class _Experiment:
         self._plan = plan
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
-        self._names = {host.rank: host.name for host in scenario.fabric.hosts}
+        self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
 
     def operations(self) -> Iterator[Run]:
         """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
@@ -284,7 +289,7 @@ class _Experiment:
         if not algorithm.multicast:
             return {}
         scenario = self._scenario
-        hosts = list(scenario.fabric.host)
+        hosts = [host.name for host in scenario.by_rank]
         roots = hosts if algorithm.kind == "allgather" else hosts[:1]
         shares = theory.Share.dealt(scenario.size_bytes, scenario.mtu, scenario.trees)
         return theory.multicast_link_bytes(

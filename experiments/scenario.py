@@ -24,8 +24,9 @@ from endpoints.impairments.spec import ImpairmentSpec
 from experiments import units
 from experiments.errors import UserError
 from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, first_complaint
+from experiments.placement import Placement, hosts_by_rank
 from experiments.targets import capture_target, host_name
-from topo.fabric import Fabric, FabricError
+from topo.fabric import Fabric, FabricError, Host
 from topo.registry import parse_topology
 from topo.shaping import MAX_DELAY_US, MAX_RATE_BPS, MIN_RATE_BPS
 
@@ -81,6 +82,7 @@ class Scenario(BaseModel):
     link_delay_ns: Nanoseconds = 0
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
 
+    placement: Placement = "contiguous"
     algorithms: Words = ("mcast_allgather",)
     size_bytes: Size = 1 << 20
     mtu: int = 4096
@@ -169,7 +171,7 @@ class Scenario(BaseModel):
             "shaped_bps": self._shaped_rate(),
             "chains": self._chains(),
             "impairments": tuple(self._named(entry) for entry in self.impairments),
-            "capture": tuple(capture_target(self.fabric, target) for target in self.capture),
+            "capture": tuple(capture_target(self.fabric, self.by_rank, target) for target in self.capture),
             "name": self.name or self._default_name(),
         }
         for field, value in resolved.items():
@@ -182,6 +184,11 @@ class Scenario(BaseModel):
     def fabric(self) -> Fabric:
         """The fabric that ``topology`` describes."""
         return parse_topology(self.topology)
+
+    @cached_property
+    def by_rank(self) -> tuple[Host, ...]:
+        """The host that runs each rank, in the order of ranks."""
+        return hosts_by_rank(self.fabric, self.placement, self.seed)
 
     @property
     def ranks(self) -> int:
@@ -254,7 +261,7 @@ class Scenario(BaseModel):
 
     def _named(self, entry: Impairment) -> Impairment:
         def resolve(names: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(host_name(self.fabric, name, f"impairments {entry.kind}") for name in names)
+            return tuple(host_name(self.fabric, self.by_rank, name, f"impairments {entry.kind}") for name in names)
 
         return entry.model_copy(update={"hosts": resolve(entry.hosts), "senders": resolve(entry.senders)})
 

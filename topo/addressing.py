@@ -6,8 +6,8 @@ the place of a node in the fabric:
 =========  =====================================  =========================================================
 value      form                                   example
 =========  =====================================  =========================================================
-host       ``h{rank + 1}``                        ``h1`` is rank 0
-MAC        ``02:00:00:00:`` + (rank + 1), 16 bit  ``02:00:00:00:00:01`` is ``h1`` (locally administered)
+host       ``h{index + 1}``                       ``h1`` has index 0
+MAC        ``02:00:00:00:`` + index + 1, 16 bit   ``02:00:00:00:00:01`` is ``h1`` (locally administered)
 dpid       layer << 32 | pod << 16 | index        ``0000000200030001``: layer 2 (aggregation), pod 3, index 1
 =========  =====================================  =========================================================
 
@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from topo.fabric import FabricError, Host, Switch
 
-MAX_RANKS = 0xFFFE
+MAX_HOSTS = 0xFFFE
 """Most hosts that the 16 bits of a MAC can tell apart."""
 
 
-def make_host(rank: int, ip: str) -> Host:
-    """The host of ``rank`` with its systematic name and MAC."""
-    if not 0 <= rank < MAX_RANKS:
-        raise FabricError(f"rank {rank}: a fabric has at most {MAX_RANKS} hosts")
-    number = rank + 1
-    return Host(name=f"h{number}", rank=rank, mac=f"02:00:00:00:{number >> 8:02x}:{number & 0xFF:02x}", ip=ip)
+def make_host(index: int, ip: str) -> Host:
+    """Host number ``index`` in depth-first order, with its systematic name and MAC."""
+    if not 0 <= index < MAX_HOSTS:
+        raise FabricError(f"host {index}: a fabric has at most {MAX_HOSTS} hosts")
+    number = index + 1
+    return Host(name=f"h{number}", index=index, mac=f"02:00:00:00:{number >> 8:02x}:{number & 0xFF:02x}", ip=ip)
 
 
 def make_switch(name: str, tier: int, role: str, index: int, pod: int | None = None) -> Switch:

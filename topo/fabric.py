@@ -5,7 +5,8 @@ clock: a :class:`Fabric` is built by a topology (``topo/fabrics/<name>.py``), tr
 process, and is executed as it stands by the virtual-time network.
 
 Names and addresses are systematic: hosts are ``h1 .. hP`` in depth-first order of the
-tree, so that host ``h{r+1}`` runs rank ``r``; a host has one port (0) and one uplink; switch ports count from 1.
+tree; a host has one port (0) and one uplink; switch ports count from 1. Which rank of a collective runs on which host
+is no property of the fabric.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ class FabricError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An end host. ``rank`` counts from 0 in depth-first order; ``mac`` is ``02:..``, ``ip`` dotted IPv4."""
+    """An end host. ``index`` counts from 0 in depth-first order; ``mac`` is ``02:..``, ``ip`` dotted IPv4."""
 
     name: str
-    rank: int
+    index: int
     mac: str
     ip: str
 
@@ -83,7 +84,7 @@ class Fabric:
         names = [*(h.name for h in self.hosts), *(s.name for s in self.switches)]
         for what, values in (
             ("name", names),
-            ("rank", [h.rank for h in self.hosts]),
+            ("host index", [h.index for h in self.hosts]),
             ("MAC", [h.mac for h in self.hosts]),
             ("IP", [h.ip for h in self.hosts]),
             ("dpid", [s.dpid for s in self.switches]),

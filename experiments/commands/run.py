@@ -45,13 +45,19 @@ def command(
     algorithm: Annotated[
         str | None, typer.Option(metavar="LIST", help="Comma-separated; `treecast algorithms` lists them.")
     ] = None,
+    placement: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Ranks on hosts: contiguous, or random (by the seed).")
+    ] = None,
     iterations: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Operations of each algorithm, interleaved.")
     ] = None,
     warmup: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Operations before those, verified but not counted.")
     ] = None,
-    seed: Annotated[str | None, typer.Option(metavar="NUMBER", help="Of the data and of every injected fault.")] = None,
+    seed: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", help="Of the data, of random placement, and of every injected fault."),
+    ] = None,
     input_file: Annotated[
         str | None, typer.Option("--input", metavar="FILE", help="A file to split over the ranks.")
     ] = None,
@@ -100,10 +106,10 @@ def command(
     """Described by :data:`HELP`."""
     given = {
         "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu, "algorithms": algorithm,
-        "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file, "trees": trees, "chains": chains,
-        "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff, "loss": loss, "reorder": reorder,
-        "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay, "queue_packets": queue,
-        "capture": capture, "name": name, "impairments": impair or None,
+        "placement": placement, "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file,
+        "trees": trees, "chains": chains, "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff,
+        "loss": loss, "reorder": reorder, "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay,
+        "queue_packets": queue, "capture": capture, "name": name, "impairments": impair or None,
     }  # fmt: skip
     resolved = scenario_of(scenario, {key: value for key, value in given.items() if value is not None})
     if dry_run:

@@ -29,12 +29,12 @@ def test_it_is_connected(fabric: Fabric) -> None:
 
 
 @any_fabric
-def test_hosts_are_ranked_in_depth_first_order(fabric: Fabric) -> None:
-    assert [h.rank for h in fabric.hosts] == list(range(len(fabric.hosts)))
-    assert [h.name for h in fabric.hosts] == [f"h{r + 1}" for r in range(len(fabric.hosts))]
+def test_hosts_are_numbered_in_depth_first_order(fabric: Fabric) -> None:
+    assert [h.index for h in fabric.hosts] == list(range(len(fabric.hosts)))
+    assert [h.name for h in fabric.hosts] == [f"h{i + 1}" for i in range(len(fabric.hosts))]
     edges = [fabric.edge_of[h.name] for h in fabric.hosts]
     changes = sum(a != b for a, b in itertools.pairwise(edges))
-    assert changes == len(set(edges)) - 1, "the hosts of an edge switch are not neighbours in rank"
+    assert changes == len(set(edges)) - 1, "the hosts of an edge switch do not follow each other"
 
 
 @any_fabric

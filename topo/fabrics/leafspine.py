@@ -26,7 +26,7 @@ def leafspine(leaves: int = 4, spines: int = 2, hosts: int = 4) -> Fabric:
         hosts=tuple(ends),
         switches=(*lower, *upper),
         links=(
-            *(Link(host.name, 0, lower[host.rank // hosts].name, 1 + host.rank % hosts) for host in ends),
+            *(Link(host.name, 0, lower[host.index // hosts].name, 1 + host.index % hosts) for host in ends),
             *(
                 Link(leaf.name, 1 + hosts + j, spine.name, 1 + i)
                 for i, leaf in enumerate(lower)

@@ -12,11 +12,11 @@ def single(hosts: int = 4) -> Fabric:
     """A single switch s1 with hosts (1 to 253)."""
     require_range("single", "hosts", hosts, 1, 253)
     switch = make_switch("s1", tier=0, role="edge", index=1)
-    ends = tuple(make_host(rank, f"10.0.0.{2 + rank}") for rank in range(hosts))
+    ends = tuple(make_host(i, f"10.0.0.{2 + i}") for i in range(hosts))
     return Fabric(
         topology="single",
         params={"hosts": hosts},
         hosts=ends,
         switches=(switch,),
-        links=tuple(Link(host.name, 0, switch.name, 1 + host.rank) for host in ends),
+        links=tuple(Link(host.name, 0, switch.name, 1 + host.index) for host in ends),
     )
