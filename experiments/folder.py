@@ -75,10 +75,14 @@ class ResultFolder:
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file, whole or not at all."""
+        return self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, content: bytes) -> Path:
+        """Write a file, whole or not at all."""
         path = self.path / name
         draft = path.with_name(f".{path.name}.part")
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with draft.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         self._give(draft)
