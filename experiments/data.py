@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from endpoints.collectives.registry import Collective
+from endpoints.collectives.registry import Algorithm
 from endpoints.core.packets import U8
 from experiments.errors import UserError
 
@@ -53,13 +53,13 @@ class Data:
             file.readinto(block)  # type: ignore[arg-type]  # numpy arrays are writable buffers
         return block
 
-    def contribution(self, collective: Collective, rank: int) -> U8:
+    def contribution(self, algorithm: Algorithm, rank: int) -> U8:
         """What ``rank`` puts in; empty where it has nothing to give."""
-        return self.block(rank) if collective.contributes(rank) else np.zeros(0, dtype=np.uint8)
+        return self.block(rank) if algorithm.contributes(rank) else np.zeros(0, dtype=np.uint8)
 
-    def wrong_bytes(self, collective: Collective, ranks: int, received: U8) -> int:
+    def wrong_bytes(self, algorithm: Algorithm, ranks: int, received: U8) -> int:
         """Bytes of a rank's receive buffer that are not what was sent; each byte missing or too many is one."""
-        blocks = ranks if collective.kind == "allgather" else 1
+        blocks = ranks if algorithm.kind == "allgather" else 1
         wrong = abs(len(received) - blocks * self.size)
         for index in range(blocks):
             part = received[index * self.size : (index + 1) * self.size]

@@ -85,6 +85,7 @@ def launch(scenario: Scenario, output: Path, make_progress: Callable[[], Progres
 
 def platform_for(scenario: Scenario) -> Platform:
     """What this machine offers; :class:`EnvironmentMissing` where that does not do for ``scenario``."""
+    from experiments.guests import excuses
     from topo import probe
 
     platform = probe.probe()
@@ -95,6 +96,7 @@ def platform_for(scenario: Scenario) -> Platform:
             f"--delay {format_time(scenario.link_delay_ns)}: this kernel has no netem; leave it out, "
             "or delay packets at endpoints, like --impair delay:rx::100%"
         )
+    excuses(scenario, platform)
     return platform
 
 

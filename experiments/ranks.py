@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from endpoints.io.process import (
     fork_hosts,
 )
 from endpoints.wire.templates import build_templates
+from experiments.buffers import Buffers
 from experiments.data import Data
 from experiments.errors import ExperimentFailed
 from experiments.scenario import Scenario
@@ -48,13 +48,12 @@ Report = Callable[[str, int, int], None]
 
 
 class Ranks:
-    """Forks at once, so make it before any thread starts. ``rundir`` is in memory."""
+    """Forks at once, so make it before any thread starts. ``rundir`` is in memory, and so are the ``buffers``."""
 
-    def __init__(self, scenario: Scenario, comm: Communicator, rundir: Path) -> None:
+    def __init__(self, scenario: Scenario, comm: Communicator, rundir: Path, buffers: Buffers) -> None:
         self._scenario = scenario
         self._comm = comm
-        self._dir = rundir / "buffers"
-        self._dir.mkdir()
+        self._buffers = buffers
         self._progress_file = rundir / "progress"
         self._progress = np.memmap(self._progress_file, np.int64, "w+", shape=(comm.size, 2))
         self._templates = build_templates()
@@ -108,15 +107,11 @@ class Ranks:
             self._expect(host, Ready)
 
     def run(self, algorithm: Collective, data: Data, report: Report) -> list[RankResult]:
-        """One operation on all ranks, in rank order; each buffer is then in :meth:`wrong_bytes`' reach."""
-        size = algorithm.buffer_bytes(self._comm.size, data.size)
-        for rank in range(self._comm.size):
-            self._file("data", rank).write_bytes(data.contribution(algorithm, rank).tobytes())
-            with self._file("buffer", rank).open("wb") as buffer:
-                buffer.truncate(size)
+        """One operation on all ranks, in rank order; the buffers then hold what was received."""
+        self._buffers.prepare(algorithm, data)
         for host in self._hosts:
-            data_file, buffer_file = self._file("data", host.rank), self._file("buffer", host.rank)
-            self._send(host, RunOperation(algorithm.name, data_file, buffer_file))
+            files = self._buffers.data(host.rank), self._buffers.received(host.rank)
+            self._send(host, RunOperation(algorithm.name, *files))
         self._all_ready()
         begun = self._progress[:, 1].copy()
         start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
@@ -165,19 +160,3 @@ class Ranks:
         if not isinstance(answer, kind):
             raise ExperimentFailed(f"the endpoint of {name} (rank {host.rank}) answered {answer!r}")
         return answer
-
-    def wrong_bytes(self, algorithm: Collective, data: Data) -> int:
-        """Bytes of all receive buffers together that are not what was sent."""
-        wrong = 0
-        for rank in range(self._comm.size):
-            path = self._file("buffer", rank)
-            received = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            wrong += data.wrong_bytes(algorithm, self._comm.size, received)
-        return wrong
-
-    def clear(self) -> None:
-        """Free the buffers."""
-        shutil.rmtree(self._dir, ignore_errors=True)
-
-    def _file(self, kind: str, rank: int) -> Path:
-        return self._dir / f"{kind}-{rank}"

@@ -54,6 +54,9 @@ class Run(_Value):
     not finish; ``limit_seconds`` what the receiving link needs for the payload alone, ``limit_ratio`` that over
     ``seconds``. ``phases`` has the seconds of each rank by phase. Links are directed: ``"h1->e00"``; their bytes
     include headers. ``injected`` counts packets hit by impairments, by kind; which they were is in the result folder.
+
+    ``cpu`` has seconds by part: ``endpoints`` are the hosts' programs. For an external program ``seconds`` is what it
+    says of itself, without its start-up; ``extra_seconds`` has what else it says, or was seen to take, by its name.
     """
 
     algorithm: str
@@ -73,6 +76,14 @@ class Run(_Value):
     link_bytes_theory: dict[str, int] = {}
     host_tx_bytes: dict[str, int] = {}
     cpu: dict[str, float] = {}
+    extra_seconds: dict[str, float] = {}
+
+
+class Skipped(_Value):
+    """An external program that was asked for and left out, with the reason and, where there is one, the cure."""
+
+    algorithm: str
+    reason: str
 
 
 class Fidelity(_Value):
@@ -83,13 +94,18 @@ class Fidelity(_Value):
 
 
 class Summary(_Value):
-    """Everything that one experiment found. ``hosts`` has the host of each rank, in the order of ranks."""
+    """Everything that one experiment found.
+
+    ``hosts`` has the host of each rank, in the order of ranks. ``skipped`` has what has no ``runs`` although it was
+    asked for, or fewer.
+    """
 
     version: Literal[1] = VERSION
     scenario: Scenario
     platform: PlatformInfo
     hosts: list[str] = []
     runs: list[Run]
+    skipped: list[Skipped] = []
     fidelity: Fidelity = Fidelity()
 
     @property

@@ -8,23 +8,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 from controller.dumps import parse_rules
 from controller.live import Live
 from controller.plan import Plan, make_plan
 from controller.prove import compare, prove
-from endpoints.collectives.registry import Collective
+from endpoints.collectives.registry import Algorithm, Collective
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.process import RankResult
 from experiments import judge, theory
+from experiments.buffers import Buffers
 from experiments.capture_process import captures
 from experiments.communicators import communicator
 from experiments.controller_process import ControllerProcess
 from experiments.data import Data
 from experiments.errors import EnvironmentMissing, ExperimentFailed
+from experiments.external.registry import External
+from experiments.external.site import Place
 from experiments.folder import ResultFolder
+from experiments.guests import Guests, excuses
 from experiments.ranks import Ranks
-from experiments.results import SUMMARY, PlatformInfo, Run, Summary
+from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario
 from experiments.ui import Progress
 from topo.counters import Counters
@@ -56,6 +61,7 @@ def run(
     try:
         with _experiment(scenario, folder, rundir, platform, progress) as experiment:
             runs = list(experiment.operations())
+            skipped = [Skipped(algorithm=name, reason=why) for name, why in experiment.skipped.items()]
     except (OvsError, BuildError, BatchError) as problem:
         raise ExperimentFailed(str(problem)) from problem
     info = PlatformInfo(
@@ -65,7 +71,9 @@ def run(
         versions=dict(platform.versions),
         sysctls=dict(settings),
     )
-    summary = Summary(scenario=scenario, platform=info, hosts=[host.name for host in scenario.by_rank], runs=runs)
+    summary = Summary(
+        scenario=scenario, platform=info, hosts=[host.name for host in scenario.by_rank], runs=runs, skipped=skipped
+    )
     folder.write(SUMMARY, summary.to_json())
     folder.publish()
     return summary
@@ -125,7 +133,8 @@ def _experiment(
     if spec.delay_us and platform.delay is None:
         raise EnvironmentMissing("link delay: this kernel has no netem; leave the delay out, or delay at endpoints")
     with ExitStack() as stack:
-        ranks = stack.enter_context(Ranks(scenario, comm, rundir))  # forks, so first
+        buffers = Buffers(rundir / "buffers", comm.size)
+        ranks = stack.enter_context(Ranks(scenario, comm, rundir, buffers))  # forks, so first
         progress.phase("build", None)
         ovs = PrivateOvs(rundir / "ovs", platform.datapath_type)
         stack.callback(_keep_logs, rundir, folder)
@@ -155,7 +164,20 @@ def _experiment(
             for capture in running:
                 capture.check()
 
-        yield _Experiment(scenario, folder, progress, ranks, check, net, plan)
+        places = [
+            Place(host.name, host.ip, interface(host.name, 0), net.host_pid(host.name)) for host in scenario.by_rank
+        ]
+        guests = Guests(
+            places,
+            rate_bps=spec.rate_bps,
+            mtu=spec.mtu,
+            rundir=rundir,
+            logs=folder.logs,
+            look=check,
+            excused=excuses(scenario, platform),
+        )
+        stack.enter_context(guests)
+        yield _Experiment(scenario, folder, progress, ranks, guests, buffers, check, net, plan)
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
@@ -197,6 +219,8 @@ class _Experiment:
         folder: ResultFolder,
         progress: Progress,
         ranks: Ranks,
+        guests: Guests,
+        buffers: Buffers,
         check: Callable[[], None],
         net: EmulatedFabric,
         plan: Plan,
@@ -205,6 +229,8 @@ class _Experiment:
         self._folder = folder
         self._progress = progress
         self._ranks = ranks
+        self._guests = guests
+        self._buffers = buffers
         self._check = check
         self._net = net
         self._plan = plan
@@ -212,10 +238,16 @@ class _Experiment:
         self._data = Data(scenario.size_bytes, scenario.seed, path)
         self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
 
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Why an algorithm has been left out, by its name."""
+        return self._guests.skipped
+
     def operations(self) -> Iterator[Run]:
         """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
 
-        Warm-up operations are verified like the others and then forgotten, unless they fail.
+        An external program that cannot be started, or fails, is left out from then on, and the others go on. Warm-up
+        operations are verified like the others and then forgotten, unless they fail.
         """
         scenario = self._scenario
         for iteration in range(1 - scenario.warmup, scenario.iterations + 1):
@@ -223,23 +255,49 @@ class _Experiment:
                 label = f"{algorithm.name} {iteration}/{scenario.iterations}"
                 if iteration < 1:
                     label = f"{algorithm.name} warm-up"
-                result = self._operation(algorithm, max(iteration, 1), label)
+                self._progress.phase(label, None)
+                if isinstance(algorithm, External):
+                    yield from self._external(algorithm, iteration)
+                    continue
+                result = self._operation(algorithm, max(iteration, 1))
                 if iteration >= 1 or result.error is not None:
                     yield result
                 if result.error is not None:
                     return
 
-    def _operation(self, algorithm: Collective, iteration: int, label: str) -> Run:
-        self._progress.phase(label, None)
+    def _external(self, algorithm: External, iteration: int) -> Iterator[Run]:
+        """One operation of an external program, started if need be; nothing if it is left out, or warms up well."""
+        if not self._guests.ready(algorithm):
+            return
+        self._buffers.prepare(algorithm, self._data)
+        before = self._net.interface_counters()
+        measured, error = self._guests.run(algorithm, self._buffers, self._limit(algorithm))
+        moved = _moved(self._scenario.fabric, before, self._net.interface_counters())
+        self._check()
+        self._progress.phase("verify", None)
+        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
+        error = error or _complaint(wrong)
+        if iteration >= 1 or error is not None:
+            yield self._record(
+                algorithm,
+                max(iteration, 1),
+                moved,
+                measured.seconds if measured else None,
+                error=error,
+                wrong_bytes=wrong,
+                cpu={"endpoints": measured.cpu_seconds} if measured else {},
+                extra_seconds=measured.extra_seconds if measured else {},
+            )
+
+    def _operation(self, algorithm: Collective, iteration: int) -> Run:
         before = self._net.interface_counters()
         reports = self._ranks.run(algorithm, self._data, self._told)
         moved = _moved(self._scenario.fabric, before, self._net.interface_counters())
         self._check()
         error = judge.diagnosis(reports, self._names)
         self._progress.phase("verify", None)
-        wrong = 0 if error else self._ranks.wrong_bytes(algorithm, self._data)
-        if wrong:
-            error = f"{wrong} bytes are wrong in the ranks' receive buffers"
+        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
+        error = error or _complaint(wrong)
         self._write_hits(reports, f"{algorithm.name}-{iteration}")
         return self._result(algorithm, iteration, reports, moved, wrong, error)
 
@@ -259,31 +317,56 @@ class _Experiment:
     ) -> Run:
         scenario = self._scenario
         seconds = judge.seconds(reports)
-        limit = theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
         roots = scenario.ranks if algorithm.kind == "allgather" else 1
         expected = -(-scenario.size_bytes // scenario.mtu) * roots * (scenario.ranks - 1)
+        return self._record(
+            algorithm,
+            iteration,
+            moved,
+            seconds,
+            wrong_bytes=wrong,
+            error=error or (None if seconds is not None else "a rank did not finish"),
+            phases=judge.phase_seconds(reports),
+            packets=judge.packets(reports, expected),
+            injected=judge.injected(reports),
+            link_bytes_theory=self._theory(algorithm),
+            cpu={"endpoints": sum(report.cpu_seconds for report in reports)},
+        )
+
+    def _record(
+        self,
+        algorithm: Algorithm,
+        iteration: int,
+        moved: Mapping[str, int],
+        seconds: float | None,
+        *,
+        error: str | None,
+        **found: Any,
+    ) -> Run:
+        """What is said of every operation, whoever carried it out, and what was ``found`` besides."""
+        scenario = self._scenario
+        limit = self._limit(algorithm)
         return Run(
             algorithm=algorithm.name,
             iteration=iteration,
             ranks=scenario.ranks,
             bytes_per_rank=scenario.size_bytes,
-            verified=error is None and seconds is not None,
-            wrong_bytes=wrong,
-            error=error or (None if seconds is not None else "a rank did not finish"),
+            verified=error is None,
+            error=error,
             seconds=seconds,
             limit_seconds=limit,
             limit_ratio=limit / seconds if seconds else None,
-            phases=judge.phase_seconds(reports),
-            packets=judge.packets(reports, expected),
-            injected=judge.injected(reports),
             link_bytes=dict(moved),
-            link_bytes_theory=self._theory(algorithm),
             host_tx_bytes={
                 host.name: moved[link_key(host.name, scenario.fabric.edge_of[host.name])]
                 for host in scenario.fabric.hosts
             },
-            cpu={"endpoints": sum(report.cpu_seconds for report in reports)},
+            **found,
         )
+
+    def _limit(self, algorithm: Algorithm) -> float:
+        scenario = self._scenario
+        return theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
 
     def _theory(self, algorithm: Collective) -> dict[str, int]:
         if not algorithm.multicast:
@@ -306,6 +389,10 @@ class _Experiment:
             fields = ("rank", "direction", "kind", "sender", "opcode", "psn", "imm", "attempt")
             lines = (json.dumps(dict(zip(fields, hit, strict=True))) for hit in hits)
             self._folder.write(f"injected-{name}.jsonl", "".join(f"{line}\n" for line in lines))
+
+
+def _complaint(wrong: int) -> str | None:
+    return f"{wrong} bytes are wrong in the ranks' receive buffers" if wrong else None
 
 
 def _edges(fabric: Fabric, tree: object) -> list[tuple[str, str]]:

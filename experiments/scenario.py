@@ -16,13 +16,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from endpoints.collectives.registry import Collective, UnknownCollective, collective
+from endpoints.collectives.registry import Collective, UnknownCollective
 from endpoints.core.communicator import FRAME_OVERHEAD_UD, ROCE_MTUS
 from endpoints.core.config import Cutoff, ProtocolConfig
 from endpoints.impairments.registry import check
 from endpoints.impairments.spec import ImpairmentSpec
 from experiments import units
+from experiments.algorithms import algorithm
 from experiments.errors import UserError
+from experiments.external.registry import External
 from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, first_complaint
 from experiments.placement import Placement, hosts_by_rank
 from experiments.targets import capture_target, host_name
@@ -151,7 +153,7 @@ class Scenario(BaseModel):
             raise UserError("algorithms: none is named; `treecast algorithms` lists them")
         for name in value:
             try:
-                collective(name)
+                algorithm(name)
             except UnknownCollective as problem:
                 raise UserError(str(problem)) from None
             if value.count(name) > 1:
@@ -196,9 +198,14 @@ class Scenario(BaseModel):
         return len(self.fabric.hosts)
 
     @property
-    def collectives(self) -> tuple[Collective, ...]:
+    def collectives(self) -> tuple[Collective | External, ...]:
         """The algorithms, in the order in which they run."""
-        return tuple(collective(name) for name in self.algorithms)
+        return tuple(algorithm(name) for name in self.algorithms)
+
+    @property
+    def injects(self) -> bool:
+        """Whether anything is done to packets at endpoints."""
+        return bool(self.impairments) or any((self.loss, self.reorder, self.duplicate, self.corrupt, self.delay))
 
     @property
     def protocol(self) -> ProtocolConfig:
@@ -280,6 +287,8 @@ class Scenario(BaseModel):
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""
         chunk_bits = 32 - self.op_bits
         for entry in self.collectives:
+            if not isinstance(entry, Collective):
+                continue
             blocks = self.ranks if entry.kind == "allgather" else 1
             chunks = blocks * -(-self.size_bytes // self.mtu)
             if chunks > 1 << chunk_bits:

@@ -127,6 +127,8 @@ def summary_table(summary: Summary) -> Table:
     table.add_column("status", no_wrap=True)
     for run in summary.runs:
         table.add_row(*_row(run, summary, scaled=scaled))
+    for entry in summary.skipped:
+        table.add_row(entry.algorithm, *["-"] * (len(table.columns) - 2), "skipped")
     return table
 
 
@@ -163,4 +165,6 @@ def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
             console.print(
                 f"{run.algorithm}: {measured} bytes on all links, theory {expected} ({measured / expected:.4f})"
             )
+    for entry in summary.skipped:
+        console.print(f"{entry.algorithm}: skipped, {entry.reason}", soft_wrap=True)
     console.print(f"results in {folder}", soft_wrap=True)

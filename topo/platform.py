@@ -55,6 +55,9 @@ PROGRAMS = (
     Need("tshark", "tshark", "checking captures against Wireshark", required=False),
     Need("unshare", "util-linux", "trying kernel features", required=False),
     Need("modprobe", "kmod", "loading the kernel datapath", required=False),
+    Need("mpirun.openmpi", "openmpi-bin", "Open MPI, to compare with", required=False),
+    Need("uftp", "uftp", "UFTP, to compare with", required=False),
+    Need("uftpd", "uftp", "UFTP, to compare with", required=False),
 )
 
 MODULES = (
@@ -63,6 +66,7 @@ MODULES = (
     Need("numpy", ".venv (make setup)", "packet rings"),
     Need("scapy", ".venv (make setup)", "packet formats"),
     Need("ryu", ".venv (make setup)", "the controller"),
+    Need("mpi4py", "python3-mpi4py", "Open MPI, to compare with", required=False),
 )
 
 FEATURES: Mapping[str, str] = {

@@ -25,22 +25,16 @@ class Make(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
-    """An algorithm, of which ``kind`` says what goes in and comes out.
+class Algorithm:
+    """What an algorithm does, whoever carries it out: ``kind`` says what goes in and comes out.
 
     - ``allgather``: every rank gives N bytes and receives P * N, in rank order;
     - ``broadcast``: rank 0 gives N bytes and every rank receives them.
-
-    ``multicast`` says that its bytes are those of the trees; ``transfers`` has the schedule of a point-to-point
-    algorithm: called with the number of ranks and N, it gives every transfer, from which the bytes of each link follow.
     """
 
     name: str
     kind: Literal["allgather", "broadcast"]
     summary: str
-    make: Make
-    multicast: bool = False
-    transfers: Schedule | None = None
 
     def buffer_bytes(self, ranks: int, size: int) -> int:
         """Bytes of every rank's receive buffer."""
@@ -49,6 +43,19 @@ class Collective:
     def contributes(self, rank: int) -> bool:
         """Whether a rank puts data in."""
         return self.kind == "allgather" or rank == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Algorithm):
+    """An algorithm that the endpoints carry out themselves.
+
+    ``multicast`` says that its bytes are those of the trees; ``transfers`` has the schedule of a point-to-point
+    algorithm: called with the number of ranks and N, it gives every transfer, from which the bytes of each link follow.
+    """
+
+    make: Make
+    multicast: bool = False
+    transfers: Schedule | None = None
 
 
 class UnknownCollective(ValueError):

@@ -6,8 +6,8 @@ import sys
 
 
 def command() -> None:
-    """List the collective algorithms."""
-    from endpoints.collectives.registry import collectives
+    """List the collective algorithms, external programs' last."""
+    from experiments.algorithms import algorithms
 
-    for entry in collectives().values():
-        sys.stdout.write(f"{entry.name:<20} {entry.kind:<10} {entry.summary}\n")
+    for entry in algorithms().values():
+        sys.stdout.write(f"{entry.name:<29} {entry.kind:<10} {entry.summary}\n")

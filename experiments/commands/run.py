@@ -152,6 +152,8 @@ def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int
         for result in summary.runs:
             if result.error:
                 raise ExperimentFailed(f"{result.algorithm}, iteration {result.iteration}: {result.error}")
+        if not summary.runs:
+            raise ExperimentFailed("; ".join(f"{entry.algorithm}: {entry.reason}" for entry in summary.skipped))
         return 0
 
     stream = sys.stderr if as_json else sys.stdout

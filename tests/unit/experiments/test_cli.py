@@ -13,9 +13,9 @@ import pytest
 import typer.main
 import yaml
 
-from endpoints.collectives.registry import collectives
 from endpoints.impairments.registry import impairments
 from experiments import cli, sandbox
+from experiments.algorithms import algorithms
 from experiments.ledger import Ledger
 from experiments.results import PlatformInfo, Summary
 from experiments.scenario import Scenario
@@ -397,7 +397,7 @@ def test_the_registries_are_listed_with_parameters_and_summaries(treecast: Treec
         assert entry.summary in line
         assert all(f"{name}={default}" in line for name, default in entry.parameters.items())
     for command, summaries in (
-        ("algorithms", {name: entry.summary for name, entry in collectives().items()}),
+        ("algorithms", {name: entry.summary for name, entry in algorithms().items()}),
         ("impairments", {name: entry.summary for name, entry in impairments().items()}),
     ):
         lines = treecast(command).out.splitlines()

@@ -1,0 +1,44 @@
+"""What ranks send and receive, as files in memory: whoever runs a collective, it is judged by these from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from endpoints.collectives.registry import Algorithm
+from experiments.data import Data
+
+
+class Buffers:
+    """For each of ``ranks`` ranks a file with what it contributes and one that it receives into, in ``folder``."""
+
+    def __init__(self, folder: Path, ranks: int) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._ranks = ranks
+
+    def prepare(self, algorithm: Algorithm, data: Data) -> None:
+        """Write what every rank contributes; what it receives into is as long as the result and empty of it."""
+        size = algorithm.buffer_bytes(self._ranks, data.size)
+        for rank in range(self._ranks):
+            self.data(rank).write_bytes(data.contribution(algorithm, rank).tobytes())
+            with self.received(rank).open("wb") as file:
+                file.truncate(size)
+
+    def data(self, rank: int) -> Path:
+        """What a rank contributes; empty where it has nothing to give."""
+        return self._folder / f"data-{rank}"
+
+    def received(self, rank: int) -> Path:
+        """What a rank receives into."""
+        return self._folder / f"buffer-{rank}"
+
+    def wrong_bytes(self, algorithm: Algorithm, data: Data) -> int:
+        """Bytes of all receive buffers together that are not what was sent."""
+        wrong = 0
+        for rank in range(self._ranks):
+            path = self.received(rank)
+            received = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+            wrong += data.wrong_bytes(algorithm, self._ranks, received)
+        return wrong

@@ -1,0 +1,22 @@
+"""What a run and its ranks under Open MPI say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One Allgather: what this rank contributes, and the file that it receives into."""
+
+    data: Path
+    received: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """This rank's time from the end of a barrier to the end of the collective, and its CPU time in both."""
+
+    seconds: float
+    cpu_seconds: float

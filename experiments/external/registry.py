@@ -1,0 +1,55 @@
+"""Programs of others that do the same job: one module each in this folder, found by walking it.
+
+A module's :class:`External` is called ``EXTERNAL``; its ``name`` is used wherever an algorithm's name is. They are
+measured on the same fabric and judged by the same comparison of every byte, and none is needed: one that is not
+installed is left out, and the results say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from endpoints.collectives.registry import Algorithm
+from experiments.external.site import Program, Site
+from topo.platform import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class External(Algorithm):
+    """An algorithm that somebody else's program carries out.
+
+    ``start`` has it ready on every host for as long as the context lasts; ``needs`` names what :mod:`topo.platform`
+    must have found.
+    """
+
+    start: Callable[[Site], AbstractContextManager[Program]]
+    needs: tuple[str, ...]
+    multicast: bool = False
+
+    def lacks(self, missing: Iterable[Missing]) -> str | None:
+        """Why it cannot run where ``missing`` is missing, and the cure; None if it can."""
+        packages = dict.fromkeys(entry.package for entry in missing if entry.what in self.needs)
+        if not packages:
+            return None
+        verb = "is" if len(packages) == 1 else "are"
+        return f"{' and '.join(packages)} {verb} not installed: apt-get install {' '.join(packages)}"
+
+
+@cache
+def externals() -> dict[str, External]:
+    """Every external algorithm by name, sorted."""
+    found: dict[str, External] = {}
+    for module in sorted(info.name for info in iter_modules([str(Path(__file__).parent)]) if not info.ispkg):
+        entry = getattr(import_module(f"{__package__}.{module}"), "EXTERNAL", None)
+        if entry is None:
+            continue
+        if entry.name in found:
+            raise RuntimeError(f"two external algorithms are called {entry.name!r}")
+        found[entry.name] = entry
+    return found
