@@ -8,6 +8,7 @@ destination, so no table can hold a loop, whatever is down.
 from __future__ import annotations
 
 from controller.live import Live
+from topo.fabric import Fabric, FabricError
 
 Routes = dict[str, dict[str, int]]
 """Per switch: IPv4 address of a host -> port to send out of."""
@@ -28,3 +29,18 @@ def unicast_routes(live: Live) -> Routes:
                 out = port if switch == edge else live.choose(switch, usable, destination.index)
                 routes[switch][destination.ip] = out
     return routes
+
+
+def route(fabric: Fabric, routes: Routes, source: str, destination: str) -> tuple[tuple[str, str], ...]:
+    """The links that a frame crosses from one host to another by ``routes``, each as (sender, receiver).
+
+    FabricError where the tables do not lead there. They hold no loop (see above), so the walk ends.
+    """
+    address = fabric.host[destination].ip
+    links = [(source, fabric.edge_of[source])]
+    while (here := links[-1][1]) != destination:
+        port = routes[here].get(address)
+        if port is None:
+            raise FabricError(f"{fabric.topology}: {here} has no route from {source} to {destination}")
+        links.append((here, fabric.ports[here][port]))
+    return tuple(links)

@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 
 from controller.live import End, Live, link_ends, switch_ends
-from controller.routes import Routes, unicast_routes
-from topo.fabric import Fabric
+from controller.routes import Routes, route, unicast_routes
+from topo.fabric import Fabric, FabricError
 from topo.registry import parse_topology
 
 
@@ -132,3 +132,18 @@ def test_random_failures_never_loop_and_route_whoever_is_connected(seed: int) ->
 def test_the_same_fabric_always_gives_the_same_routes(fabric: Fabric) -> None:
     again = Fabric.from_json(fabric.to_json())
     assert unicast_routes(Live(fabric)) == unicast_routes(Live(again))
+
+
+def test_a_route_names_its_links_in_order(k4: Fabric) -> None:
+    routes = unicast_routes(Live(k4))
+    assert route(k4, routes, "h1", "h2") == (("h1", "e00"), ("e00", "h2"))
+    across = route(k4, routes, "h1", "h16")
+    assert [tier for tier, _ in across] == ["h1", "e00", across[2][0], across[3][0], across[4][0], "e31"]
+    assert all(one[1] == next_one[0] for one, next_one in itertools.pairwise(across))
+
+
+def test_where_no_route_is_the_walk_says_so() -> None:
+    fabric = parse_topology("leafspine,leaves=2,spines=1,hosts=1")
+    routes = unicast_routes(Live(fabric, link_ends(fabric, "l0", "s0")))
+    with pytest.raises(FabricError, match="l0 has no route from h1 to h2"):
+        route(fabric, routes, "h1", "h2")

@@ -1,0 +1,94 @@
+"""What every directed link should carry, byte by byte: the yardstick of the ports' counters.
+
+Multicast follows the trees, point-to-point transfers follow the unicast routes, both as the controller installs them.
+Counted are the frames that carry the payload, headers included, as an interface counts them. Not counted is what
+depends on timing: acknowledgements (62 bytes for several frames), barrier, handshake, and repairs of losses.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from controller.routes import Routes, route
+from endpoints.core.layout import ICRC_LEN, header_length
+from endpoints.core.packets import Opcode
+from endpoints.core.schedule import Transfer
+from experiments.theory import Share
+from topo.fabric import Fabric, link_key
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a directed link carries: ``bytes`` of whole frames without their checksum, in ``packets`` frames."""
+
+    bytes: int = 0
+    packets: int = 0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(self.bytes + other.bytes, self.packets + other.packets)
+
+    def __mul__(self, times: int) -> Load:
+        return Load(self.bytes * times, self.packets * times)
+
+
+Paths = Callable[[int, int], Sequence[str]]
+"""(source rank, destination rank) -> keys of the directed links from the one's host to the other's."""
+
+
+def routed_paths(fabric: Fabric, routes: Routes, hosts: Sequence[str]) -> Paths:
+    """The ways that ``routes`` give the ranks on ``hosts`` (the host of each rank); remembered."""
+
+    @cache
+    def path(source: int, destination: int) -> tuple[str, ...]:
+        return tuple(link_key(*link) for link in route(fabric, routes, hosts[source], hosts[destination]))
+
+    return path
+
+
+def write_load(size: int, mtu: int) -> Load:
+    """One RDMA WRITE with immediate of ``size`` bytes, in frames of up to ``mtu`` bytes of payload."""
+    frames = max(1, -(-size // mtu))
+    if frames == 1:
+        headers = header_length(Opcode.RC_WRITE_ONLY_IMM)
+    else:
+        ends = header_length(Opcode.RC_WRITE_FIRST) + header_length(Opcode.RC_WRITE_LAST_IMM)
+        headers = ends + (frames - 2) * header_length(Opcode.RC_WRITE_MIDDLE)
+    return Load(size + headers + frames * ICRC_LEN, frames)
+
+
+def unicast_loads(transfers: Iterable[Transfer], paths: Paths, mtu: int) -> dict[str, Load]:
+    """By link, when every transfer is one WRITE."""
+    total: dict[str, Load] = defaultdict(Load)
+    for transfer in transfers:
+        load = write_load(transfer.size, mtu)
+        for link in paths(transfer.src, transfer.dst):
+            total[link] += load
+    return dict(sorted(total.items()))
+
+
+def multicast_loads(trees: Iterable[tuple[Mapping[str, int], Share]]) -> dict[str, Load]:
+    """By link: for each tree its crossings (:func:`experiments.theory.tree_crossings`) and each root's share on it."""
+    total: dict[str, Load] = defaultdict(Load)
+    for crossings, share in trees:
+        load = Load(share.wire_bytes, share.chunks)
+        for link, blocks in crossings.items():
+            total[link] += load * blocks
+    return dict(sorted(total.items()))
+
+
+def block_crossings(transfers: Iterable[Transfer], paths: Paths) -> int:
+    """Bytes of payload times links crossed; in blocks of N where the transfers are those for N = 1."""
+    return sum(transfer.size * len(paths(transfer.src, transfer.dst)) for transfer in transfers)
+
+
+def expected_crossings(transfers: Iterable[Transfer], paths: Paths, ranks: int) -> float:
+    """The mean of :func:`block_crossings` over all orders of the ranks on their hosts.
+
+    Any two ranks are then on any two hosts with the same probability, so every transfer has the mean distance to go.
+    """
+    pairs = [(a, b) for a in range(ranks) for b in range(ranks) if a != b]
+    mean = sum(len(paths(a, b)) for a, b in pairs) / max(1, len(pairs))
+    return mean * sum(transfer.size for transfer in transfers)
