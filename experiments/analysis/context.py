@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from endpoints.collectives.registry import Collective
 from endpoints.core.blocks import BlockLayout
 from experiments.analysis.frames import Bool, Frames
 from experiments.analysis.packets import I64
@@ -83,10 +84,13 @@ class Context:
         return tuple(host.index for host in self.scenario.by_rank)
 
     def blocks(self, op: int) -> Blocks | None:
-        """The buffer of operation ``op``, which count from 1 and take the algorithms in turn; None if no multicast."""
-        algorithms = self.scenario.collectives
-        algorithm = algorithms[(op - 1) % len(algorithms)]
-        if not algorithm.multicast:
+        """The buffer of operation ``op``, None if it is no multicast.
+
+        Operations count from 1 and take the endpoints' algorithms in turn; external programs have no part in that.
+        """
+        algorithms = [entry for entry in self.scenario.collectives if isinstance(entry, Collective)]
+        algorithm = algorithms[(op - 1) % len(algorithms)] if algorithms else None
+        if algorithm is None or not algorithm.multicast:
             return None
         roots = tuple(host for rank, host in enumerate(self.hosts) if algorithm.contributes(rank))
         layout = BlockLayout(len(roots), self.scenario.size_bytes, self.scenario.mtu)

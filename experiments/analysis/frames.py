@@ -23,6 +23,7 @@ FRAME: Final = np.dtype(
         ("va", "u8"),  # RETH: where in the peer's buffer; 0 where there is none, as below
         ("bytes", "u4"),  # RETH: how many
         ("psn", "u4"),
+        ("qpn", "u4"),  # destination queue pair; each has PSNs of its own
         ("word", "u4"),  # immediate of a multicast chunk, or remote key of a RETH: both hold the operation's id
         ("size", "u4"),  # bytes on the wire
         ("payload", "u4"),  # bytes of payload
@@ -35,7 +36,7 @@ FRAME: Final = np.dtype(
         ("syndrome", "u1"),  # AETH
     ]
 )
-"""A RoCEv2 frame in 52 bytes, of whatever size it was itself."""
+"""A RoCEv2 frame in 56 bytes, of whatever size it was itself."""
 
 Frames = npt.NDArray[np.void]
 Bool = npt.NDArray[np.bool_]
@@ -95,6 +96,7 @@ def decode(packets: Packets) -> Decoded:
         "va": np.where(reth, be(layout.EXTENDED, "u8"), 0),
         "bytes": np.where(reth, be(layout.EXTENDED + 12, "u4"), 0),
         "psn": be(layout.BTH_ACKREQ, "u4") & 0xFFFFFF,
+        "qpn": be(layout.BTH_RESV8A, "u4") & 0xFFFFFF,
         "word": np.where(reth | (opcode == UD), word, 0),
         "size": packets.length,
         "payload": payload,

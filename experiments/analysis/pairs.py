@@ -75,6 +75,9 @@ def _traffic(src: int, dst: int, point: int, frames: Frames) -> Traffic:
 
 
 def _repeated(frames: Frames) -> int:
-    """Frames whose PSN, counted without wrapping, had been there before."""
-    psns = np.unwrap(frames["psn"].astype(np.int64), period=1 << PSN_BITS)
-    return len(psns) - len(np.unique(psns))
+    """Frames whose PSN, counted without wrapping, their queue pair had sent before."""
+    count = 0
+    for _, its in groups(frames, "qpn"):
+        psns = np.unwrap(its["psn"].astype(np.int64), period=1 << PSN_BITS)
+        count += len(psns) - len(np.unique(psns))
+    return count

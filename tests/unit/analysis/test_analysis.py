@@ -176,6 +176,13 @@ def test_reliable_connections_are_counted_by_pair_and_kind(folder: Folder) -> No
     assert (back.frames["ack"], back.naks, back.repeated) == (2, 1, 0)
 
 
+def test_the_psns_of_each_queue_pair_are_its_own(folder: Folder) -> None:
+    send, write = packet(2, 0, Opcode.RC_SEND_ONLY_IMM, 7, imm=1), packet(2, 0, Opcode.RC_WRITE_MIDDLE, 7)
+    of_another = write[:47] + b"\1" + write[48:]
+    (pair,) = pairs(folder, [send, of_another, of_another]).pairs
+    assert pair.repeated == 1
+
+
 def test_without_a_summary_what_needs_it_is_left_open(tmp_path: Path) -> None:
     folder = Folder(tmp_path, summary=False)
     reads = enumerate(read(2, 1, 5, 2, psn=3), 20)

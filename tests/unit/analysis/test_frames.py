@@ -36,8 +36,8 @@ def one(frame: bytes, captured: int = 1 << 16) -> dict[str, int]:
 def test_a_multicast_chunk() -> None:
     found = one(chunk(2, 3, op=5))
     assert found == {
-        "time_ns": 7, "va": 0, "bytes": 0, "psn": 23, "word": 5 << 24 | 23, "size": 256 + 70, "payload": 256, "src": 2,
-        "dst": -1, "tree": 1, "point": 0, "direction": 0, "opcode": 0x65, "syndrome": 0,
+        "time_ns": 7, "va": 0, "bytes": 0, "psn": 23, "qpn": 0xFFFFFF, "word": 5 << 24 | 23, "size": 256 + 70,
+        "payload": 256, "src": 2, "dst": -1, "tree": 1, "point": 0, "direction": 0, "opcode": 0x65, "syndrome": 0,
     }  # fmt: skip
     assert one(chunk(2, 9))["payload"] == 1, "without its pad"
 
