@@ -10,10 +10,13 @@ from endpoints.core.packets import Opcode
 from experiments.results import Packets
 
 REJECTIONS = (
-    *("not_roce", "truncated", "bad_length", "bad_icrc", "unknown_peer", "unknown_qp", "unknown_opcode", "own"),
+    *("not_roce", "truncated", "bad_length", "bad_icrc", "unknown_opcode"),
+    *("own", "unknown_peer", "wrong_destination", "unknown_qp"),
     *("stale_operation", "bad_chunk", "bad_message", "stale_message"),
 )
 UD_OPCODE = int(Opcode.UD_SEND_ONLY_IMM)
+ARRIVALS = {"drop": -1, "corrupt": -1, "duplicate": 1}
+"""How many more chunks arrive at each receiver of one that was struck."""
 PHASES = ("barrier", "multicast", "recovery", "handshake")
 
 
@@ -52,18 +55,23 @@ def phase_seconds(reports: Sequence[RankReport]) -> dict[str, list[float]]:
 
 
 def packets(reports: Sequence[RankReport], expected: int) -> Packets:
-    """Sums over the ranks; ``expected`` multicast chunks should have reached receivers."""
+    """Sums over the ranks; ``expected`` multicast chunks should have reached receivers.
+
+    What faults took away or added is not lost; a chunk that several of them took counts for each.
+    """
     total: Counter[str] = Counter()
     for report in reports:
         total.update(report.counters)
-    dropped = sum(hit[1] == "drop" and hit[3] == UD_OPCODE for report in reports for hit in report.hits)
     arrived = total["chunks_received"]
+    hits = Counter((str(hit[0]), str(hit[1])) for report in reports for hit in report.hits if hit[3] == UD_OPCODE)
+    receivers = {"rx": 1, "tx": len(reports) - 1}
+    faults = sum(ARRIVALS.get(kind, 0) * receivers[way] * count for (way, kind), count in hits.items())
     return Packets(
         sent=total["chunks_sent"],
         received=arrived,
         duplicates=total["duplicates"],
-        dropped_injected=dropped,
-        lost=max(0, expected - arrived - dropped),
+        dropped_injected=sum(count for (_, kind), count in hits.items() if kind == "drop"),
+        lost=max(0, expected + faults - arrived),
         ring_dropped=sum(report.ring_dropped for report in reports),
         recovered=total["recovered"],
         rejected={name: total[name] for name in REJECTIONS if total[name]},

@@ -42,7 +42,10 @@ class Sysctls:
             current = self._read(name)
             if current < value:
                 changed = self._changed()
-                changed.setdefault(name, Changed(current)).ours.append(value)
+                known = changed.get(name)
+                if known is None or current not in (known.original, *known.ours):
+                    known = changed[name] = Changed(current)  # what somebody else has set since is to come back
+                known.ours.append(value)
                 self._remember(changed)
                 self._write(name, value)
             in_force[name] = max(current, value)
@@ -88,10 +91,14 @@ class Sysctls:
         try:
             return int(self._path(name).read_text())
         except FileNotFoundError:
-            raise EnvironmentMissing(f"sysctl {name}: this kernel does not have it") from None
+            raise EnvironmentMissing(f"{_kind(name)} {name}: this kernel does not have it") from None
 
     def _write(self, name: str, value: int) -> None:
         try:
             self._path(name).write_text(f"{value}\n")
         except OSError as problem:
-            raise EnvironmentMissing(f"sysctl {name}: cannot be set to {value} ({problem.strerror})") from None
+            raise EnvironmentMissing(f"{_kind(name)} {name}: cannot be set to {value} ({problem.strerror})") from None
+
+
+def _kind(name: str) -> str:
+    return "module parameter" if "/" in name else "sysctl"

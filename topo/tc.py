@@ -11,7 +11,7 @@ TIMEOUT_S = 60.0
 
 
 class BatchError(RuntimeError):
-    """The program refused a line."""
+    """The program refused a line, did not answer, or is not there."""
 
 
 def inside(pid: int | None, command: Sequence[str]) -> list[str]:
@@ -21,11 +21,17 @@ def inside(pid: int | None, command: Sequence[str]) -> list[str]:
 
 def run(pid: int | None, *command: str, text: str = "") -> str:
     """Standard output of a command in a namespace; :class:`BatchError` with its complaint if it fails."""
-    done = subprocess.run(
-        inside(pid, command), input=text, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
-    )
+    asked = " ".join(command)
+    try:
+        done = subprocess.run(
+            inside(pid, command), input=text, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+        )
+    except FileNotFoundError as problem:
+        raise BatchError(f"{asked}: {problem.filename}: {problem.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise BatchError(f"{asked}: no answer in {TIMEOUT_S:g} s") from None
     if done.returncode != 0:
-        raise BatchError(f"{' '.join(command)}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+        raise BatchError(f"{asked}: {done.stderr.strip() or f'exit status {done.returncode}'}")
     return done.stdout
 
 
