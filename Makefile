@@ -16,7 +16,7 @@ export PYTHON TOPO K BW SIZE MTU LOSS REORDER SEED ALGORITHM ITERATIONS FILE
 
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup doctor experiment run sweep test unit e2e lint format bench stop clean distclean lock
+.PHONY: help setup doctor experiment compare run sweep test unit e2e lint format bench stop clean distclean lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
@@ -31,8 +31,12 @@ setup:  ## install what is missing: system packages, .venv, locked Python packag
 doctor: setup  ## what this machine has, what will be used, what is missing
 	@.ci/as-root $(VENV)/treecast doctor $(ARGS)
 
+experiment: COMMAND = run
 experiment: setup  ## run one verified collective; TOPO, K, BW, SIZE, … as below
-	@set -- run --topo "$${TOPO:-fattree}$${K:+,k=$$K}"; \
+compare: COMMAND = compare
+compare: setup  ## Allgathers in turns, in one table, Open MPI's too; TOPO, K, … as below
+experiment compare:
+	@set -- $(COMMAND) --topo "$${TOPO:-fattree}$${K:+,k=$$K}"; \
 	if [ -n "$$BW" ]; then set -- "$$@" --bw "$$BW"; fi; \
 	if [ -n "$$SIZE" ]; then set -- "$$@" --size "$$SIZE"; fi; \
 	if [ -n "$$MTU" ]; then set -- "$$@" --mtu "$$MTU"; fi; \

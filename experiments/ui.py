@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -154,17 +155,21 @@ def _row(run: Run, summary: Summary, *, scaled: bool) -> list[str]:
 
 def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
     """The table, and where everything is."""
-    console = Console(no_color=plain or None, width=None if Console().is_terminal else 140)
-    table = summary_table(summary)
-    whole = Measurement.get(console, console.options.update(max_width=1000), table).maximum
-    console.width = max(console.width, whole)  # a narrow terminal breaks the lines, but no figure is lost
-    console.print(table)
+    lines = []
     for run in summary.runs:
         if run.link_bytes_theory:
             measured, expected = sum(run.link_bytes.values()), sum(run.link_bytes_theory.values())
-            console.print(
-                f"{run.algorithm}: {measured} bytes on all links, theory {expected} ({measured / expected:.4f})"
-            )
-    for entry in summary.skipped:
-        console.print(f"{entry.algorithm}: skipped, {entry.reason}", soft_wrap=True)
-    console.print(f"results in {folder}", soft_wrap=True)
+            share = f"theory {expected} ({measured / expected:.4f})"
+            lines.append(f"{run.algorithm}: {measured} bytes on all links, {share}")
+    lines += [f"{entry.algorithm}: skipped, {entry.reason}" for entry in summary.skipped]
+    print_table(summary_table(summary), [*lines, f"results in {folder}"], plain=plain)
+
+
+def print_table(table: Table, lines: Iterable[str], *, plain: bool) -> None:
+    """A table, and lines below it. A narrow terminal breaks them, but no figure is lost."""
+    console = Console(no_color=plain or None, width=None if Console().is_terminal else 140)
+    whole = Measurement.get(console, console.options.update(max_width=1000), table).maximum
+    console.width = max(console.width, whole)
+    console.print(table)
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from experiments import options
 from experiments.errors import ExperimentFailed
 
 if TYPE_CHECKING:
@@ -28,45 +29,21 @@ def command(
     scenario: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="A scenario (YAML), or a summary.json to repeat.")
     ] = None,
-    topo: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TOPOLOGY", help="fattree,k=4 or leafspine,leaves=4,spines=2,hosts=4; see `treecast topologies`."
-        ),
-    ] = None,
-    bw: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Rate of every link: 50M, 56G; a bare number is Mbit/s.")
-    ] = None,
-    scale: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Links are shaped at bw / scale: --bw 56G --scale 1000.")
-    ] = None,
-    size: Annotated[str | None, typer.Option(metavar="SIZE", help="Bytes per rank: 1MiB, 64KiB, 1000.")] = None,
-    mtu: Annotated[str | None, typer.Option(metavar="BYTES", help="RoCE path MTU: 256, 512, 1024, 2048, 4096.")] = None,
-    algorithm: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Comma-separated; `treecast algorithms` lists them.")
-    ] = None,
-    placement: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Ranks on hosts: contiguous, or random (by the seed).")
-    ] = None,
-    iterations: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Operations of each algorithm, interleaved.")
-    ] = None,
-    warmup: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Operations before those, verified but not counted.")
-    ] = None,
-    seed: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", help="Of the data, of random placement, and of every injected fault."),
-    ] = None,
+    topo: options.Topology = None,
+    bw: options.Rate = None,
+    scale: options.Scale = None,
+    size: options.Size = None,
+    mtu: options.Mtu = None,
+    algorithm: options.Algorithms = None,
+    placement: options.Placement = None,
+    iterations: options.Iterations = None,
+    warmup: options.Warmup = None,
+    seed: options.Seed = None,
     input_file: Annotated[
         str | None, typer.Option("--input", metavar="FILE", help="A file to split over the ranks.")
     ] = None,
-    trees: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Multicast trees that share the chunks (subgroups).")
-    ] = None,
-    chains: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Roots that multicast at once; default: all.")
-    ] = None,
+    trees: options.Trees = None,
+    chains: options.Chains = None,
     send_batch: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Chunks that a root sends at a time.")
     ] = None,
@@ -76,10 +53,8 @@ def command(
     cutoff: Annotated[
         str | None, typer.Option(metavar="KIND", help="End of the fast path: inactivity or deadline.")
     ] = None,
-    loss: Annotated[str | None, typer.Option(metavar="PERCENT", help="Loss at every receiver, like 1%.")] = None,
-    reorder: Annotated[
-        str | None, typer.Option(metavar="PERCENT", help="Packets held back behind later ones, like 5%.")
-    ] = None,
+    loss: options.Loss = None,
+    reorder: options.Reorder = None,
     duplicate: Annotated[str | None, typer.Option(metavar="PERCENT", help="Packets that come twice, like 1%.")] = None,
     corrupt: Annotated[
         str | None, typer.Option(metavar="PERCENT", help="Packets with a bit inverted, like 0.1%.")
@@ -97,11 +72,11 @@ def command(
     ] = None,
     queue: Annotated[str | None, typer.Option(metavar="PACKETS", help="Packets that every link's queue holds.")] = None,
     capture: Annotated[str | None, typer.Option(metavar="LIST", help="Hosts and links to capture: h1,e00-a00.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the result folder.")] = None,
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results.")] = Path("results"),
+    name: options.Name = None,
+    output: options.Output = Path("results"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    plain: Annotated[bool, typer.Option("--plain", help="No moving lines, no colours.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved scenario as YAML and stop.")] = False,
+    plain: options.Plain = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Described by :data:`HELP`."""
     given = {
@@ -113,7 +88,7 @@ def command(
     }  # fmt: skip
     resolved = scenario_of(scenario, {key: value for key, value in given.items() if value is not None})
     if dry_run:
-        _print_yaml(resolved)
+        print_yaml(resolved)
         return
     raise typer.Exit(_run(resolved, output, as_json=as_json, plain=plain or as_json))
 
@@ -135,10 +110,20 @@ def available_memory() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
-def _print_yaml(scenario: Scenario) -> None:
+def print_yaml(scenario: Scenario) -> None:
+    """The scenario as a file that gives it again."""
     import yaml
 
     sys.stdout.write(yaml.safe_dump(json.loads(scenario.model_dump_json()), sort_keys=False))
+
+
+def check_runs(summary: Summary) -> None:
+    """:class:`ExperimentFailed` with the first thing that went wrong; also where nothing was run at all."""
+    for result in summary.runs:
+        if result.error:
+            raise ExperimentFailed(f"{result.algorithm}, iteration {result.iteration}: {result.error}")
+    if not summary.runs:
+        raise ExperimentFailed("; ".join(f"{entry.algorithm}: {entry.reason}" for entry in summary.skipped))
 
 
 def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
@@ -149,11 +134,7 @@ def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int
             sys.stdout.write(summary.to_json())
         else:
             ui.print_summary(summary, folder, plain=plain)
-        for result in summary.runs:
-            if result.error:
-                raise ExperimentFailed(f"{result.algorithm}, iteration {result.iteration}: {result.error}")
-        if not summary.runs:
-            raise ExperimentFailed("; ".join(f"{entry.algorithm}: {entry.reason}" for entry in summary.skipped))
+        check_runs(summary)
         return 0
 
     stream = sys.stderr if as_json else sys.stdout

@@ -9,14 +9,17 @@ import shutil
 import subprocess
 import sys
 import xml.dom.minidom
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import typer.main
 import yaml
+from rich.table import Table
 
 from experiments import cli
+from experiments.comparison_table import comparison_table
 from experiments.results import PlatformInfo, Summary
 from experiments.scenario import Scenario
 from experiments.ui import summary_table
@@ -137,10 +140,16 @@ def test_the_picture_shows_every_node_of_the_fabric() -> None:
     assert len(lines) == len(fabric.links) + 1, "every link, and one in the legend"
 
 
-def test_the_result_of_the_readme_has_the_columns_of_the_table() -> None:
-    (result,) = [block.text for block in blocks(README) if block.language == "console"]
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [("run", summary_table), ("compare", lambda summary: comparison_table(summary, []))],
+    ids=["run", "compare"],
+)
+def test_a_result_in_the_readme_has_the_columns_of_the_table(command: str, table: Callable[[Summary], Table]) -> None:
+    begin = f"$ sudo .venv/bin/treecast {command} "
+    (result,) = [b.text for b in blocks(README) if b.language == "console" and b.text.startswith(begin)]
     summary = Summary(scenario=Scenario(), platform=PlatformInfo(kernel="6.1.0", datapath="user"), runs=[])
-    for column in summary_table(summary).columns:
+    for column in table(summary).columns:
         assert all(line in result for line in str(column.header).splitlines())
 
 

@@ -15,6 +15,7 @@ from topo.tc import inside
 
 LOOK_S = 0.05
 STOP_TIMEOUT_S = 5.0
+COMMAND = "the whole command, registration and confirmation included"
 
 
 @contextmanager
@@ -50,8 +51,8 @@ class Session:
     def run(self, data: Sequence[Path], received: Sequence[Path], timeout_s: float) -> Measured:
         """One Broadcast; see :class:`experiments.external.site.Program`.
 
-        ``seconds`` is UFTP's data phase by its own word. The whole command, with registration before it and
-        confirmation behind it, is ``command`` of the extra seconds.
+        ``seconds`` is UFTP's data phase by its own word; the extra seconds have the whole command, with registration
+        before it and confirmation behind it.
         """
         if not self._receivers:
             received[0].write_bytes(data[0].read_bytes())
@@ -68,7 +69,7 @@ class Session:
         received[0].write_bytes(data[0].read_bytes())  # it has what it sent; nothing is received there
         for place, path in zip(self._site.places[1:], received[1:], strict=True):
             (self._site.folder / place.name / commands.NAME).replace(path)
-        return Measured(seconds, cpu, {"command": ended - begun})
+        return Measured(seconds, cpu, {COMMAND: ended - begun})
 
     def _send(self, file: Path, status: Path, timeout_s: float) -> None:
         place, ranks = self._site.places[0], range(1, len(self._site.places))

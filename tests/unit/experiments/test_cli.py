@@ -17,7 +17,7 @@ from endpoints.impairments.registry import impairments
 from experiments import cli, sandbox
 from experiments.algorithms import algorithms
 from experiments.ledger import Ledger
-from experiments.results import PlatformInfo, Summary
+from experiments.results import PlatformInfo, Skipped, Summary
 from experiments.scenario import Scenario
 from topo import probe
 from topo.platform import MODULES, PROGRAMS, REQUIRED_FEATURES, Facts, Platform, choose
@@ -419,3 +419,53 @@ def test_cleaning_says_what_it_did_and_needs_root_for_it(treecast: Treecast, mon
     refused = treecast("clean")
     assert refused.code == 2
     assert "belongs to root" in refused.complaint
+
+
+def test_a_comparison_is_of_all_allgathers_unless_told_otherwise(treecast: Treecast, tmp_path: Path) -> None:
+    def names(kind: str) -> list[str]:
+        return [entry.name for entry in algorithms().values() if entry.kind == kind]
+
+    usual = treecast("compare", "--dry-run").scenario
+    assert (usual["algorithms"], usual["iterations"], usual["name"]) == (names("allgather"), 3, "compare")
+    assert treecast("compare", "--dry-run", "--kind", "broadcast").scenario["algorithms"] == names("broadcast")
+    two = "mcast_allgather,openmpi_allgather"
+    assert treecast("compare", "--dry-run", "--algorithm", two).scenario["algorithms"] == two.split(",")
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"algorithms: {two}\niterations: 7\n")
+    mine = treecast("compare", file, "--dry-run", "--size", "64KiB").scenario
+    assert (mine["algorithms"], mine["iterations"], mine["size_bytes"]) == (two.split(","), 7, 65536)
+
+
+def test_a_comparison_is_printed_again_from_its_results_alone(treecast: Treecast, tmp_path: Path) -> None:
+    treecast.starts_nothing()
+    results = Summary(
+        scenario=Scenario.of({"algorithms": "openmpi_allgather"}),
+        platform=PlatformInfo(kernel="6.1.0", datapath="user"),
+        runs=[],
+        skipped=[Skipped(algorithm="openmpi_allgather", reason="it is not here")],
+    )
+    (tmp_path / "summary.json").write_text(results.to_json())
+    for place in (tmp_path, tmp_path / "summary.json"):
+        shown = treecast("compare", place)
+        assert (shown.code, shown.err) == (0, "")
+        assert "openmpi_allgather: skipped, it is not here" in shown.out
+    [row] = json.loads(treecast("compare", tmp_path, "--json").out)
+    assert (row["algorithm"], row["status"], row["note"]) == ("openmpi_allgather", "skipped", "it is not here")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--kind", "gather"), "--kind 'gather': write allgather or broadcast"),
+        (("--kind", "broadcast", "--algorithm", "mcast_broadcast"), "--kind and --algorithm: give one of them"),
+        (("nowhere/summary.json",), "compare 'nowhere/summary.json': summary.json cannot be read"),
+        (("--bw", "0"), "--bw"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_refused_in_one_line(
+    treecast: Treecast, arguments: tuple[str, ...], complaint: str
+) -> None:
+    treecast.starts_nothing()
+    refused = treecast("compare", *arguments)
+    assert refused.code == 2
+    assert refused.complaint.startswith(complaint)
