@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from experiments.report.figure import Plate
 
 HELP = """Write figures and tables of what a run or a sweep has measured.
 
@@ -31,7 +34,27 @@ def command(
 
     done = write(gather(folder), output or folder)
     for plate in done.plates:
-        sys.stdout.write(f"{plate.name}: {plate.title}, {len(plate.table.rows)} rows\n")
+        if plate.drawing is None:
+            _print_table(plate)
+        else:
+            sys.stdout.write(f"figures/{plate.name}: {plate.title}\n")
     for title, why in done.left_out:
         sys.stdout.write(f"left out: {title}: {why}\n")
     sys.stdout.write(f"report in {done.page}\n")
+
+
+def _print_table(plate: Plate) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from experiments.report.page import told
+
+    table = Table(title=plate.title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in plate.table.columns:
+        table.add_column(column)
+    for row in plate.table.rows:
+        table.add_row(*map(told, row))
+    console = Console()
+    console.width = max(console.width, 120)
+    console.print(table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from experiments import theory
 from experiments.report.evidence import Evidence, Operation
 from experiments.report.figure import Table, Value
@@ -48,6 +50,15 @@ def fidelity(evidence: Evidence) -> Table:
         if summary.fidelity.verdict != "valid"
     ]
     return Table(("run", "verdict", "reasons"), rows)
+
+
+def skipped(evidence: Evidence) -> Table:
+    """External programs that were asked for and are not there."""
+    rows: list[tuple[Value, ...]] = [
+        (entry.algorithm, entry.reason, count)
+        for entry, count in Counter(e for summary in evidence.summaries.values() for e in summary.skipped).items()
+    ]
+    return Table(("algorithm", "reason", "runs"), rows)
 
 
 def failures(evidence: Evidence) -> Table:

@@ -74,6 +74,7 @@ def _overview(evidence: Evidence, files: ResultFolder) -> list[Section]:
         ("fidelity", "Fidelity", "Runs that are not simply valid, and why. They are marked in every figure.",
          overview.fidelity, True),
         ("failures", "Failures", "What failed, and why.", overview.failures, True),
+        ("skipped", "Skipped", "Programs that were asked for and left out.", overview.skipped, True),
         ("operations", "Operations", "Every operation that was measured.", overview.operations, False),
     )  # fmt: skip
     sections = []

@@ -59,6 +59,8 @@ class SweepFolder:
 def outcome(point: Point, summary: Summary, folder: str, seconds: float | None) -> Record:
     """The record of a point that has a summary."""
     errors = [run.error for run in summary.runs if run.error]
+    if not summary.runs:
+        errors = [f"{entry.algorithm}: {entry.reason}" for entry in summary.skipped]
     if summary.verified:
         return Record(key=point.key, status="done", folder=folder, seconds=seconds)
     error = errors[0] if errors else "not every byte was right"

@@ -101,9 +101,9 @@ def total_bytes(operations: Sequence[Operation]) -> float:
     return median(sum(operation.run.link_bytes.values()) for operation in operations)
 
 
-def theory_bytes(operations: Sequence[Operation]) -> int:
+def theory_bytes(operations: Sequence[Operation]) -> float:
     """The same by theory; 0 where nobody has computed it."""
-    return max(sum(operation.run.link_bytes_theory.values()) for operation in operations)
+    return median(sum(operation.run.link_bytes_theory.values()) for operation in operations)
 
 
 def by_tier(operations: Sequence[Operation]) -> dict[str, float]:
