@@ -30,7 +30,9 @@ class Arrivals(IntEnum):
     """Nothing, or messages that somebody may wait for."""
     READS = 1
     """RDMA READs or their data: more of them follow closely."""
-    CHUNKS = 2
+    WRITES = 2
+    """RDMA WRITEs: a stream at the link's rate, parts of which may have to be handed on."""
+    CHUNKS = 3
     """Multicast chunks: a stream at the link's rate."""
 
 
@@ -82,6 +84,8 @@ class Station:
         self.endpoint.receive(batch, now)
         if batch.chunks is not None:
             return Arrivals.CHUNKS
+        if batch.writes is not None:
+            return Arrivals.WRITES
         return Arrivals.READS if any(packet.opcode in READ_OPCODES for packet in batch.rc) else Arrivals.CONTROL
 
     def handle_timer(self, now: int) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from endpoints.core.packets import Opcode
+from endpoints.core.packets import WRITE_OPCODES, Opcode
 from experiments.results import Packets
 
 REJECTIONS = (
@@ -15,9 +15,10 @@ REJECTIONS = (
     *("stale_operation", "bad_chunk", "bad_message", "stale_message"),
 )
 UD_OPCODE = int(Opcode.UD_SEND_ONLY_IMM)
+BULK_OPCODES = WRITE_OPCODES | {UD_OPCODE}
 ARRIVALS = {"drop": -1, "corrupt": -1, "duplicate": 1}
 """How many more chunks arrive at each receiver of one that was struck."""
-PHASES = ("barrier", "multicast", "recovery", "handshake")
+PHASES = ("barrier", "multicast", "transfer", "recovery", "handshake")
 
 
 class RankReport(Protocol):
@@ -54,24 +55,31 @@ def phase_seconds(reports: Sequence[RankReport]) -> dict[str, list[float]]:
     return table
 
 
-def packets(reports: Sequence[RankReport], expected: int) -> Packets:
-    """Sums over the ranks; ``expected`` multicast chunks should have reached receivers.
+def packets(reports: Sequence[RankReport], expected: int | None) -> Packets:
+    """Sums over the ranks, of multicast chunks and of packets of RDMA WRITEs.
 
-    What faults took away or added is not lost; a chunk that several of them took counts for each.
+    ``expected`` of them should have reached receivers; None for point-to-point: as many as were sent. What faults took
+    away or added is not lost; a packet that several of them took counts for each.
     """
     total: Counter[str] = Counter()
     for report in reports:
         total.update(report.counters)
-    arrived = total["chunks_received"]
-    hits = Counter((str(hit[0]), str(hit[1])) for report in reports for hit in report.hits if hit[3] == UD_OPCODE)
-    receivers = {"rx": 1, "tx": len(reports) - 1}
-    faults = sum(ARRIVALS.get(kind, 0) * receivers[way] * count for (way, kind), count in hits.items())
+    sent = total["chunks_sent"] + total["writes_sent"]
+    arrived = total["chunks_received"] + total["writes_received"]
+    hits = Counter(
+        (str(hit[0]), str(hit[1]), hit[3] == UD_OPCODE)
+        for report in reports
+        for hit in report.hits
+        if hit[3] in BULK_OPCODES
+    )
+    receivers = {("rx", True): 1, ("rx", False): 1, ("tx", True): len(reports) - 1, ("tx", False): 1}
+    faults = sum(ARRIVALS.get(kind, 0) * receivers[way, ud] * count for (way, kind, ud), count in hits.items())
     return Packets(
-        sent=total["chunks_sent"],
+        sent=sent,
         received=arrived,
         duplicates=total["duplicates"],
-        dropped_injected=sum(count for (_, kind), count in hits.items() if kind == "drop"),
-        lost=max(0, expected + faults - arrived),
+        dropped_injected=sum(count for (_, kind, _), count in hits.items() if kind == "drop"),
+        lost=max(0, (sent if expected is None else expected) + faults - arrived),
         ring_dropped=sum(report.ring_dropped for report in reports),
         recovered=total["recovered"],
         rejected={name: total[name] for name in REJECTIONS if total[name]},
@@ -92,8 +100,8 @@ def diagnosis(reports: Sequence[RankReport], names: Mapping[int, str]) -> str | 
     failed = [report for report in reports if report.failure is not None]
     if not failed:
         return None
-    heard = {report.rank: report.counters.get("rc_received", 0) + report.counters.get("chunks_received", 0)
-             for report in reports}  # fmt: skip
+    kinds = ("rc_received", "chunks_received", "writes_received")
+    heard = {report.rank: sum(report.counters.get(kind, 0) for kind in kinds) for report in reports}
     deaf = [rank for rank, count in heard.items() if count == 0]
     if deaf and len(deaf) < len(reports):
         named = ", ".join(f"{names[rank]} (rank {rank})" for rank in deaf)

@@ -32,8 +32,9 @@ class PlatformInfo(_Value):
 
 
 class Packets(_Value):
-    """Multicast chunks. ``lost`` is what disappeared without our doing, ``rejected`` what was dropped, by reason.
+    """Multicast chunks and packets of RDMA WRITEs.
 
+    ``lost`` is what disappeared without our doing, ``rejected`` what was dropped, by reason.
     ``ring_dropped`` counts frames of any kind that found a host's receive queue full.
     """
 

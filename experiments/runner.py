@@ -327,7 +327,7 @@ class _Experiment:
             wrong_bytes=wrong,
             error=error or (None if seconds is not None else "a rank did not finish"),
             phases=judge.phase_seconds(reports),
-            packets=judge.packets(reports, expected),
+            packets=judge.packets(reports, expected if algorithm.multicast else None),
             injected=judge.injected(reports),
             link_bytes_theory=self._theory(algorithm),
             cpu={"endpoints": sum(report.cpu_seconds for report in reports)},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from endpoints.collectives.point_to_point import point_to_point
 from endpoints.core.schedule import SEGMENT_BYTES, Transfer, segments
 
 
@@ -16,3 +17,8 @@ def transfers(ranks: int, size: int) -> Iterator[Transfer]:
     for offset, length in segments(size, SEGMENT_BYTES):
         for child in range(1, ranks):
             yield Transfer((child - 1) // 2, child, offset, length)
+
+
+COLLECTIVE = point_to_point(
+    "binary_tree_broadcast", "broadcast", "segments go down a binary tree, in a pipeline", transfers
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from endpoints.collectives.point_to_point import point_to_point
 from endpoints.core.schedule import Transfer
 
 
@@ -16,3 +17,8 @@ def transfers(ranks: int, size: int) -> Iterator[Transfer]:
         distance = 1 << k
         for rank in range(0, ranks - distance, 2 * distance):
             yield Transfer(rank, rank + distance, 0, size)
+
+
+COLLECTIVE = point_to_point(
+    "binomial_broadcast", "broadcast", "the ranks that have the message double in each step", transfers
+)

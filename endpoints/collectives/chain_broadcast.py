@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from endpoints.collectives.point_to_point import point_to_point
 from endpoints.core.schedule import SEGMENT_BYTES, Transfer, segments
 
 
@@ -15,3 +16,6 @@ def transfers(ranks: int, size: int) -> Iterator[Transfer]:
     for offset, length in segments(size, SEGMENT_BYTES):
         for rank in range(ranks - 1):
             yield Transfer(rank, rank + 1, offset, length)
+
+
+COLLECTIVE = point_to_point("chain_broadcast", "broadcast", "segments go from rank to rank, in a pipeline", transfers)

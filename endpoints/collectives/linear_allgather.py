@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from endpoints.collectives.point_to_point import point_to_point
 from endpoints.core.schedule import Transfer, block
 
 
@@ -15,3 +16,8 @@ def transfers(ranks: int, size: int) -> Iterator[Transfer]:
     for step in range(1, ranks):
         for rank in range(ranks):
             yield block(rank, (rank + step) % ranks, rank, size)
+
+
+COLLECTIVE = point_to_point(
+    "linear_allgather", "allgather", "every rank sends its block to each of the others", transfers
+)

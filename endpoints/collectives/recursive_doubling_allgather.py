@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from endpoints.collectives.point_to_point import point_to_point
 from endpoints.core.schedule import Transfer, block
 
 
@@ -34,3 +35,8 @@ def _bruck(rank: int, distance: int, ranks: int, size: int) -> Iterator[Transfer
     yield block(rank, to, rank, size, before_wrap)
     if before_wrap < count:
         yield block(rank, to, 0, size, count - before_wrap)
+
+
+COLLECTIVE = point_to_point(
+    "recursive_doubling_allgather", "allgather", "ranks exchange all that they have, over doubling distances", transfers
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from endpoints.collectives.point_to_point import point_to_point
 from endpoints.core.schedule import Transfer, block
 
 
@@ -16,3 +17,8 @@ def transfers(ranks: int, size: int) -> Iterator[Transfer]:
     for step in range(ranks - 1):
         for rank in range(ranks):
             yield block(rank, (rank + 1) % ranks, (rank - step) % ranks, size)
+
+
+COLLECTIVE = point_to_point(
+    "ring_allgather", "allgather", "every block goes round the ring, from neighbour to neighbour", transfers
+)

@@ -20,6 +20,11 @@ UD_QPN = 0x000010
 RC_QPN_BASE = 0x000100
 """``RC_QPN_BASE + peer`` is the queue pair with which a rank talks to rank ``peer``."""
 
+RC_BULK_QPN_BASE = 0x010000
+"""``RC_BULK_QPN_BASE + peer`` is the queue pair over which a rank and rank ``peer`` WRITE into each other's buffers.
+
+One of its own, so that no message of the barrier or of a failure waits behind bulk data."""
+
 FRAME_OVERHEAD_UD = 70
 """Bytes around the payload of a multicast chunk: Ethernet 14, IPv4 20, UDP 8, BTH 12, DETH 8, ImmDt 4, ICRC 4."""
 

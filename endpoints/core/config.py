@@ -16,6 +16,10 @@ ACK_SHARE = 2
 messages and does not wake a host that has better things to do (IBTA vol. 1, 9.7.5.1.2 lets it coalesce)."""
 
 
+UPLINK_CHUNKS = 8
+"""Chunks for which the host's own link has room at least."""
+
+
 class Cutoff(Enum):
     """How the end of the fast path is told (PAPER 1.5)."""
 
@@ -35,6 +39,7 @@ class ProtocolConfig:
     ``slack_chunks`` and ``scheduling_ns`` make the cutoff's slack: chunk times of silence (a third party's model of the
     paper has 100, for one stream at a time; here several run side by side and 64 lost in a row are as unlikely), and
     the time for which an emulated host may sleep.
+    An RDMA WRITE has at most ``write_packets`` packets, all of which a rank must have received to hand them on.
     """
 
     chains: int | None = None
@@ -44,6 +49,7 @@ class ProtocolConfig:
     scheduling_ns: int = 45 * MS
     read_window: int = 32
     read_chunks: int = 16
+    write_packets: int = 16
     peer_timeout_ns: int = 4_000 * MS
     op_timeout_ns: int = 10_000 * MS
     op_timeout_scaling: int = 5
@@ -54,6 +60,13 @@ class Timing:
     """Times in nanoseconds that follow from a communicator's link rate and a configuration."""
 
     chunk_ns: int
+    uplink_ns: int
+    """Time of the host's own link for which frames may be handed to it at once; the link itself spaces them. A host
+    that has run out of room is woken when half of it is there again, not for each frame."""
+    write_window: int
+    """Packets of RDMA WRITEs that may be unacknowledged: what the link carries while they wait for a link and the peer
+    sleeps, and as long again for the answer; twice that, since each switch on the way adds a little (the ring's hops
+    between pods of a fat tree were short of packets with less)."""
     slack_ns: int
     reorder_ns: int
     ack_delay_ns: int
@@ -66,10 +79,13 @@ class Timing:
     def of(cls, comm: Communicator, config: ProtocolConfig) -> Timing:
         """Derive them: everything scales with the time that one full chunk occupies a link."""
         chunk_ns = wire_ns(comm.mtu + FRAME_OVERHEAD_UD, comm.rate_bps)
+        uplink_ns = max(UPLINK_CHUNKS * chunk_ns, config.scheduling_ns // 2)
         min_rto = config.scheduling_ns + 8 * chunk_ns
         initial_rto = config.scheduling_ns + 32 * chunk_ns
         return cls(
             chunk_ns=chunk_ns,
+            uplink_ns=uplink_ns,
+            write_window=4 * -(-(config.scheduling_ns + uplink_ns) // chunk_ns),
             slack_ns=2 * config.scheduling_ns + config.slack_chunks * chunk_ns,
             reorder_ns=config.scheduling_ns + 8 * chunk_ns,
             ack_delay_ns=config.scheduling_ns // ACK_SHARE,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from endpoints.core import messages
+from endpoints.core.bulk import BulkConnections, WriteArrived, WriteRefused, WriterLost
 from endpoints.core.communicator import FRAME_OVERHEAD_UD, Communicator
 from endpoints.core.config import ProtocolConfig, Timing
 from endpoints.core.errors import ProtocolError
@@ -19,16 +20,10 @@ from endpoints.core.events import Completed, Event, Failed, PhaseEntered
 from endpoints.core.messages import Kind, Message
 from endpoints.core.operation import Operation, Services
 from endpoints.core.pacing import Pacer
-from endpoints.core.packets import U8, Batch, Chunks, Outgoing, RcPacket
+from endpoints.core.packets import U8, Batch, Chunks, Outgoing, RcPacket, Reth, WriteBurst
 from endpoints.core.queue_pair import MessageArrived, PeerLost, QueuePair, ReadData, ReadRefused
 from endpoints.core.serial import PSN_MASK, unwrap
 from endpoints.core.states import FINAL, Phase
-
-UPLINK_DEPTH_CHUNKS = 16
-"""Chunks that may be handed to the host's own link at once; the link itself spaces them."""
-
-UPLINK_REFILL_CHUNKS = 8
-"""Chunks for which there must be room again before a host that ran out of room is woken: not for each frame."""
 
 MakeOperation = Callable[[Services, int], Operation]
 
@@ -60,9 +55,10 @@ class Endpoint:
         self._pairs: dict[int, QueuePair] = {}
         self._active: dict[int, QueuePair] = {}
         """Pairs that may have something to send."""
+        self._bulk = BulkConnections(comm.mtu, self._psns, self.timing, self._memory, self.counters)
         self._early: list[tuple[int, Message]] = []
         self._unreachable: deque[int] = deque()
-        self._uplink = Pacer(comm.rate_bps, UPLINK_DEPTH_CHUNKS * self.timing.chunk_ns)
+        self._uplink = Pacer(comm.rate_bps, self.timing.uplink_ns)
         self._backlog = False
         self.more = False
         """Whether :meth:`transmit` stopped at its budget and not for want of anything to send."""
@@ -113,18 +109,29 @@ class Endpoint:
             else:
                 self.operation.on_chunks(batch.chunks, now)
             self._hear(batch.chunks, now)
+        if batch.writes is not None:
+            self.counters["writes_received"] += len(batch.writes)
+            self._bulk.receive(batch.writes, now)
         for packet in batch.rc:
             self.counters["rc_received"] += 1
-            pair = self._pair(packet.peer)
-            reason = pair.receive(packet, now)
+            reason = self._bulk.on_ack(packet, now) if packet.bulk else self._receive_control(packet, now)
             if reason is not None:
                 self.counters[f"rc_{reason}"] += 1
-            self._drain(pair, now)
+        self._drain_bulk(now)
         self._note_losses()
         self._settle(now)
 
+    def _receive_control(self, packet: RcPacket, now: int) -> str | None:
+        pair = self._pair(packet.peer)
+        reason = pair.receive(packet, now)
+        self._bulk.heard(packet.peer, now)
+        self._drain(pair, now)
+        return reason
+
     def handle_timer(self, now: int) -> None:
         """Time has come to ``next_timeout``; a spurious call is harmless."""
+        self._bulk.handle_timer(now)
+        self._drain_bulk(now)
         for pair in list(self._pairs.values()):
             due = pair.next_timeout()
             if due is not None and due <= now:
@@ -143,28 +150,37 @@ class Endpoint:
         frames = 0
         self._backlog = False
         while frames < budget:
-            if self._uplink.ready_at() > now:
+            item = self._next_control(now)
+            if item is None and self._uplink.ready_at() > now:
                 self._backlog = True
                 break
-            item = self._next_item(now)
+            item = item or self._next_data(now)
             if item is None:
                 break
             out.append(item)
             frames += self._account(item, now)
         self.more = frames >= budget
+        self._drain_bulk(now)
         self._settle(now)
         return out
 
-    def _next_item(self, now: int) -> Outgoing | None:
+    def _next_control(self, now: int) -> Outgoing | None:
+        """Messages, requests and acknowledgements: few and short, and somebody waits for them."""
         for pair in self._active.values():
             packet = pair.next_control(now)
             if packet is not None:
                 return packet
+        return self._bulk.next_answer(now)
+
+    def _next_data(self, now: int) -> Outgoing | None:
         for pair in self._active.values():
             packet = pair.next_response()
             if packet is not None:
                 return packet
         self._active.clear()
+        repeat = self._bulk.next_repeat()
+        if repeat is not None:
+            return repeat
         if not self._bursts and self.operation is not None:
             self._bursts.extend(self.operation.due_bursts(now))
         return self._bursts.popleft() if self._bursts else None
@@ -174,6 +190,12 @@ class Endpoint:
             self.counters["rc_sent"] += 1
             self._uplink.spend(len(item.payload) + FRAME_OVERHEAD_UD, now)
             return 1
+        if isinstance(item, WriteBurst):
+            count = item.stop - item.first
+            self.counters["writes_sent"] += count
+            start, stop = item.first * self.comm.mtu, item.stop * self.comm.mtu
+            self._uplink.spend(len(item.payload[start:stop]) + count * FRAME_OVERHEAD_UD, now)
+            return count
         self.counters["chunks_sent"] += len(item.payloads)
         self._uplink.spend(sum(len(p) + FRAME_OVERHEAD_UD for p in item.payloads), now)
         return len(item.payloads)
@@ -187,23 +209,29 @@ class Endpoint:
         candidates = [pair.next_timeout() for pair in self._pairs.values()]
         if self.operation is not None and self.operation.phase is not Phase.IDLE:
             candidates.append(self.operation.next_timeout())
+        candidates.append(self._bulk.next_timeout())
         if self._backlog:
-            candidates.append(self._uplink.ready_at() + UPLINK_REFILL_CHUNKS * self.timing.chunk_ns)
+            candidates.append(self._uplink.ready_at() + self.timing.uplink_ns // 2)
         return min((at for at in candidates if at is not None), default=None)
 
     def missing_ns(self) -> int:
-        """Nanoseconds in which what the operation lacks could arrive at the link's rate, and not sooner."""
-        return 0 if self.operation is None else self.operation.missing_chunks * self.timing.chunk_ns
+        """Nanoseconds in which what the operation lacks could arrive at the link's rate, and not sooner.
+
+        In the barrier it lacks a message, which may come at any time.
+        """
+        if self.operation is None or self.operation.phase is Phase.BARRIER:
+            return 0
+        return self.operation.missing_chunks * self.timing.chunk_ns
 
     @property
     def idle(self) -> bool:
         """Whether no message waits for its acknowledgement."""
-        return not self._bursts and all(pair.idle or pair.failed for pair in self._pairs.values())
+        return not self._bursts and self._bulk.idle and all(pair.idle or pair.failed for pair in self._pairs.values())
 
     @property
     def retransmitted(self) -> int:
         """Requests of reliable connections that were sent again."""
-        return sum(pair.retransmitted for pair in self._pairs.values())
+        return sum(pair.retransmitted for pair in self._pairs.values()) + self._bulk.repeated
 
     # -- services for the operation -----------------------------------------------------------------------------
 
@@ -224,6 +252,20 @@ class Endpoint:
         else:
             pair.post_read(va, self.operation.op, length, (self.operation.op, context))
 
+    def has_room(self, length: int) -> bool:
+        """Whether a WRITE of so many bytes may be sent now."""
+        return self._bulk.room(length)
+
+    def write(self, peer: int, va: int, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
+        """A WRITE into the buffer that ``peer`` exposes for the running operation, to be sent at once."""
+        assert self.operation is not None
+        return self._bulk.write(peer, Reth(va, self.operation.op, len(payload)), imm, payload, now, ask=ask)
+
+    @property
+    def writes_acknowledged(self) -> bool:
+        """Whether every WRITE has been acknowledged."""
+        return self._bulk.idle
+
     # -- inside -------------------------------------------------------------------------------------------------
 
     @property
@@ -243,10 +285,13 @@ class Endpoint:
     def _pair(self, peer: int) -> QueuePair:
         """The queue pair towards ``peer``, which may have something to send after what is done with it now."""
         if peer not in self._pairs:
-            psns = first_psn(self._seed, self.rank, peer), first_psn(self._seed, peer, self.rank)
-            self._pairs[peer] = QueuePair(peer, self.comm.mtu, psns, self.timing, self.config, self._memory)
+            self._pairs[peer] = QueuePair(peer, self.comm.mtu, self._psns(peer), self.timing, self.config, self._memory)
         pair = self._active[peer] = self._pairs[peer]
         return pair
+
+    def _psns(self, peer: int) -> tuple[int, int]:
+        """The first PSNs towards ``peer`` and from it."""
+        return first_psn(self._seed, self.rank, peer), first_psn(self._seed, peer, self.rank)
 
     def _memory(self, rkey: int, va: int, length: int) -> U8 | None:
         operation = self.operation
@@ -273,6 +318,25 @@ class Endpoint:
                 case PeerLost():
                     self.counters["peers_lost"] += 1
                     self._unreachable.append(pair.peer)
+
+    def _drain_bulk(self, now: int) -> None:
+        while (event := self._bulk.next_event()) is not None:
+            match event:
+                case WriteArrived(peer, op, imm, size):
+                    if self._current(op) and self.operation is not None:
+                        self.operation.on_write(peer, imm, size, now)
+                case WriteRefused(peer):
+                    if self._running and self.operation is not None:
+                        self.operation.on_write_refused(peer, now)
+                case WriterLost(peer):
+                    self.counters["peers_lost"] += 1
+                    self._unreachable.append(peer)
+        if self._bulk.idle and self._running and self.operation is not None:
+            self.operation.on_acknowledged(now)
+
+    @property
+    def _running(self) -> bool:
+        return self.operation is not None and self.operation.phase not in FINAL | {Phase.IDLE}
 
     def _current(self, op: int) -> bool:
         return self.operation is not None and self.operation.op == op and self.operation.phase not in FINAL

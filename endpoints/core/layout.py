@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from endpoints.core.packets import Opcode
+from endpoints.core.packets import Opcode, packets_of, write_opcode
 
 ETH_LEN: Final = 14
 IP_LEN: Final = 20
@@ -89,6 +89,14 @@ def header_length(opcode: Opcode) -> int:
         + (AETH_LEN if opcode in AETH_OPCODES else 0)
         + (IMM_LEN if opcode in IMM_OPCODES else 0)
     )
+
+
+def write_wire_bytes(size: int, mtu: int) -> int:
+    """Bytes on a link of one RDMA WRITE with immediate of ``size`` bytes: payload, pad, and headers of every packet."""
+    count = packets_of(size, mtu)
+    headers = sum(header_length(write_opcode(index, count)) for index in {0, count - 1})
+    middles = max(0, count - 2) * header_length(Opcode.RC_WRITE_MIDDLE)
+    return size + -size % 4 + headers + middles + count * ICRC_LEN
 
 
 MAX_HEADER_LENGTH: Final = max(map(header_length, Opcode))

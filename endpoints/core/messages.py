@@ -34,6 +34,9 @@ class Kind(IntEnum):
     ABORT = 7
     """I gave up [suspect rank, or 0xFFFFFFFF]."""
 
+    PROBE = 8
+    """Are you there? The acknowledgement says so []."""
+
 
 NOBODY = 0xFFFFFFFF
 _KINDS = frozenset(int(kind) for kind in Kind)

@@ -253,6 +253,15 @@ class ReliableMulticast:
         del context
         self._lose_supplier(peer, now)
 
+    def on_write(self, peer: int, imm: int, size: int, now: int) -> None:
+        """Nothing is ever written."""
+
+    def on_acknowledged(self, now: int) -> None:
+        """Nothing is ever written."""
+
+    def on_write_refused(self, peer: int, now: int) -> None:
+        """Nothing is ever written."""
+
     def on_peer_lost(self, peer: int, now: int) -> None:
         """A peer is dead, or we are deaf; in recovery another may do, elsewhere the operation cannot go on."""
         if not self._heard_anything:

@@ -13,7 +13,7 @@ from typing import Protocol
 from endpoints.core.communicator import Communicator
 from endpoints.core.config import ProtocolConfig, Timing
 from endpoints.core.messages import Message
-from endpoints.core.packets import U8, Chunks, UdBurst
+from endpoints.core.packets import U8, Chunks, Outgoing, WriteBurst
 from endpoints.core.states import Phase
 
 
@@ -31,6 +31,19 @@ class Services(Protocol):
 
     def read(self, peer: int, va: int, length: int, context: int) -> None:
         """READ from the buffer that the peer exposed for this operation."""
+
+    def has_room(self, length: int) -> bool:
+        """Whether a WRITE of so many bytes may be sent now."""
+
+    def write(self, peer: int, va: int, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
+        """A WRITE into the buffer that the peer exposes for this operation, to be sent at once.
+
+        ``ask`` for its acknowledgement, if nothing follows it soon.
+        """
+
+    @property
+    def writes_acknowledged(self) -> bool:
+        """Whether every WRITE has been acknowledged."""
 
 
 class Operation(Protocol):
@@ -62,6 +75,15 @@ class Operation(Protocol):
     def on_read_refused(self, peer: int, context: int, now: int) -> None:
         """The peer does not expose that buffer any more."""
 
+    def on_write(self, peer: int, imm: int, size: int, now: int) -> None:
+        """A WRITE of the peer into the exposed buffer is in place."""
+
+    def on_acknowledged(self, now: int) -> None:
+        """All WRITEs so far have been acknowledged."""
+
+    def on_write_refused(self, peer: int, now: int) -> None:
+        """The peer does not expose its buffer any more."""
+
     def on_peer_lost(self, peer: int, now: int) -> None:
         """A peer does not answer any more."""
 
@@ -71,8 +93,8 @@ class Operation(Protocol):
     def next_timeout(self) -> int | None:
         """When to be called next."""
 
-    def due_bursts(self, now: int) -> Iterable[UdBurst]:
-        """Multicast chunks to send now."""
+    def due_bursts(self, now: int) -> Iterable[Outgoing]:
+        """Bulk data to send now; asked for again until there is none."""
 
     def remote_view(self, va: int, length: int) -> U8 | None:
-        """Bytes of the exposed buffer, None where a peer may not read."""
+        """Bytes of the exposed buffer, None where a peer may not read or write."""

@@ -6,7 +6,7 @@ there are many, travel as numpy columns; packets of the reliable connections, of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
 U32 = npt.NDArray[np.uint32]
 I32 = npt.NDArray[np.int32]
 
@@ -40,6 +41,9 @@ class Opcode(IntEnum):
     RC_READ_RESPONSE_ONLY = 0x10
     RC_ACKNOWLEDGE = 0x11
     UD_SEND_ONLY_IMM = 0x65
+
+
+WRITE_OPCODES = frozenset(range(Opcode.RC_WRITE_FIRST, Opcode.RC_WRITE_ONLY_IMM + 1))
 
 
 class Reth(NamedTuple):
@@ -73,6 +77,40 @@ class RcPacket:
     reth: Reth | None = None
     aeth: Aeth | None = None
     payload: bytes | memoryview | U8 = b""
+    bulk: bool = False
+    """Whether it belongs to the connection that carries bulk data (WRITEs and their acknowledgements)."""
+
+
+@dataclass(slots=True)
+class WriteBurst:
+    """Packets ``first .. stop - 1`` of one RDMA WRITE with immediate to send to rank ``peer``.
+
+    ``psn`` is the first packet's of the message (24 bits), ``payload`` the whole message; the last packet of the burst
+    asks for an acknowledgement if ``ack_request``.
+    """
+
+    peer: int
+    psn: int
+    reth: Reth
+    imm: int
+    payload: U8
+    first: int
+    stop: int
+    ack_request: bool = False
+
+
+def packets_of(length: int, mtu: int) -> int:
+    """Packets of a message of ``length`` bytes (IBTA vol. 1, 9.7.2: at least one, all but the last full)."""
+    return max(1, -(-length // mtu))
+
+
+def write_opcode(index: int, count: int) -> Opcode:
+    """Opcode of packet ``index`` of an RDMA WRITE with immediate of ``count`` packets."""
+    if count == 1:
+        return Opcode.RC_WRITE_ONLY_IMM
+    if index == 0:
+        return Opcode.RC_WRITE_FIRST
+    return Opcode.RC_WRITE_LAST_IMM if index == count - 1 else Opcode.RC_WRITE_MIDDLE
 
 
 @dataclass(slots=True)
@@ -114,6 +152,52 @@ class Chunks:
 
 
 @dataclass(slots=True)
+class Writes:
+    """Packets of RDMA WRITEs received: columns of shape (n,), in order of arrival.
+
+    ``src`` is the sending rank; ``va``, ``rkey``, ``size`` (RETH) and ``imm`` mean something where the opcode has them.
+    The payload of packet ``i`` are ``length[i]`` bytes from ``start[i]`` on of row ``row[i]`` of ``rows``, shape
+    (m, stride), which views the packet ring.
+    """
+
+    src: I32
+    opcode: U8
+    psn: U32
+    ack_request: npt.NDArray[np.bool_]
+    va: U64
+    rkey: U32
+    size: U32
+    imm: U32
+    row: I32
+    start: I32
+    length: I32
+    rows: U8
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def pick(self, which: npt.NDArray[np.bool_] | slice) -> Writes:
+        """Some of them, as views of the same rows."""
+        columns = {field.name: getattr(self, field.name)[which] for field in fields(self) if field.name != "rows"}
+        return Writes(**columns, rows=self.rows)
+
+    def copy(self, index: int) -> Writes:
+        """One of them, with a row of its own that outlives the ring's."""
+        one = self.pick(slice(index, index + 1))
+        one.rows = self.rows[one.row]
+        one.row = np.zeros(1, np.int32)
+        return one
+
+    def payloads(self, first: int, stop: int) -> U8:
+        """Payloads of packets ``first .. stop - 1``, which must be equal in length and in opcode, as rows."""
+        begin, end = int(self.start[first]), int(self.start[first] + self.length[first])
+        at, last = int(self.row[first]), int(self.row[stop - 1])
+        if last - at == stop - 1 - first:
+            return self.rows[at : last + 1, begin:end]
+        return self.rows[self.row[first:stop], begin:end]
+
+
+@dataclass(slots=True)
 class Batch:
     """What a batch of frames held, in order of arrival within each of both kinds; views are valid during one call.
 
@@ -124,8 +208,9 @@ class Batch:
     """
 
     chunks: Chunks | None = None
+    writes: Writes | None = None
     rc: list[RcPacket] = field(default_factory=list)
     rejected: dict[str, int] = field(default_factory=dict)
 
 
-Outgoing = UdBurst | RcPacket
+Outgoing = UdBurst | WriteBurst | RcPacket

@@ -1,4 +1,4 @@
-"""The phases of a reliable multicast operation: states, inputs and the one table of transitions.
+"""The phases of an operation, multicast or point-to-point: states, inputs and the one table of transitions.
 
 A missing entry is an error. The sending side runs beside these phases (``sequencer``), for a root may still be sending
 when its own receive buffer is already complete, and the quantities (bitmap, counters) are data, not states.
@@ -15,6 +15,7 @@ class Phase(Enum):
     IDLE = "idle"
     BARRIER = "barrier"
     MULTICAST = "multicast"
+    TRANSFER = "transfer"
     RECOVERY = "recovery"
     HANDSHAKE = "handshake"
     DONE = "done"
@@ -26,6 +27,7 @@ class Input(Enum):
 
     START = "start"
     EVERYONE_READY = "everyone ready"
+    PEERS_READY = "everyone ready for point-to-point transfers"
     COMPLETE = "buffer complete"
     CUTOFF = "cutoff"
     RELEASED = "neighbour finished and own data sent"
@@ -36,7 +38,12 @@ FINAL = frozenset({Phase.DONE, Phase.FAILED})
 
 TRANSITIONS: dict[Phase, dict[Input, Phase]] = {
     Phase.IDLE: {Input.START: Phase.BARRIER},
-    Phase.BARRIER: {Input.EVERYONE_READY: Phase.MULTICAST, Input.FAILURE: Phase.FAILED},
+    Phase.BARRIER: {
+        Input.EVERYONE_READY: Phase.MULTICAST,
+        Input.PEERS_READY: Phase.TRANSFER,
+        Input.FAILURE: Phase.FAILED,
+    },
+    Phase.TRANSFER: {Input.COMPLETE: Phase.HANDSHAKE, Input.FAILURE: Phase.FAILED},
     Phase.MULTICAST: {
         Input.COMPLETE: Phase.HANDSHAKE,
         Input.CUTOFF: Phase.RECOVERY,

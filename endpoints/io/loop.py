@@ -24,6 +24,11 @@ process finds its caches full of its neighbours' data, which costs more than the
 READ_NAP_NS = 10_000_000
 """The same after RDMA READs or their data, in which several round trips must fit into a timeout."""
 
+WRITE_NAP_NS = 20_000_000
+"""The same after RDMA WRITEs, which the next rank may wait for."""
+
+_LONGEST_NAP_NS = {Arrivals.READS: READ_NAP_NS, Arrivals.WRITES: WRITE_NAP_NS, Arrivals.CHUNKS: NAP_NS}
+
 RING_SHARE = 8
 """A nap ends before an eighth of the ring can have filled at the link's rate."""
 
@@ -122,9 +127,9 @@ class Loop:
         """Sleep as long as nothing needs doing; true if interrupted."""
         self._due = self._station.next_timeout()
         if arrivals is not Arrivals.CONTROL:
-            nap = self._nap_ns if arrivals is Arrivals.CHUNKS else min(READ_NAP_NS, self._nap_ns)
+            nap = min(_LONGEST_NAP_NS[arrivals], self._nap_ns)
             missing = self._station.endpoint.missing_ns()
-            if arrivals is Arrivals.CHUNKS or missing:
+            if arrivals is not Arrivals.READS or missing:
                 nap = min(nap, missing)
             wait = _until(nap, self._station.next_departure(), at_most)
             if wait is not None and wait > 0:

@@ -242,7 +242,8 @@ class _Host:
         )
 
     def _finished(self) -> bool:
-        self._progress[self._setup.rank, 1] = self.endpoint.counters["chunks_received"]
+        counters = self.endpoint.counters
+        self._progress[self._setup.rank, 1] = counters["chunks_received"] + counters["writes_received"]
         return self._ended
 
     def _counters(self) -> dict[str, int]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from endpoints.core import layout
 from endpoints.core.communicator import Communicator
-from endpoints.core.packets import U8, Opcode, Outgoing, UdBurst
+from endpoints.core.packets import U8, Opcode, Outgoing, UdBurst, WriteBurst
 from endpoints.wire.decode import Decoder
 from endpoints.wire.encode import Encoder
 
@@ -28,6 +28,7 @@ class Codec:
             raise ValueError(f"rank {rank}: this communicator has 0 to {comm.size - 1}")
         encoder = Encoder(comm, rank, templates)
         self.encode_burst = encoder.encode_burst
+        self.encode_write = encoder.encode_write
         self.encode_rc = encoder.encode_rc
         self.decode = Decoder(comm, rank, templates).decode
 
@@ -35,6 +36,8 @@ class Codec:
         """The frames of whatever the protocol has to send."""
         if isinstance(packet, UdBurst):
             return self.encode_burst(packet)
+        if isinstance(packet, WriteBurst):
+            return self.encode_write(packet)
         return [self.encode_rc(packet)]
 
 

@@ -1,4 +1,4 @@
-"""Frames to packet values: multicast chunks by whole columns, everything else packet by packet.
+"""Frames to packet values: multicast chunks and RDMA WRITEs by whole columns, everything else packet by packet.
 
 Nearly all frames of a batch are full chunks, whose headers differ from one another in a few known places only. One
 comparison of the batch with a template finds them; what differs is read as columns, and their ICRCs are checked over
@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from endpoints.core import layout
 from endpoints.core.communicator import MULTICAST_QPN, Communicator
-from endpoints.core.packets import I32, U8, U32, Batch, Chunks, Opcode, RcPacket
+from endpoints.core.packets import I32, U8, U32, U64, WRITE_OPCODES, Batch, Chunks, Opcode, RcPacket
 from endpoints.wire.icrc import COVERED, HEADER_MASK, RESIDUE, crc32
 from endpoints.wire.packet_reader import PacketReader
+from endpoints.wire.write_reader import WriteReader
 
-U64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
 Integers = npt.NDArray[Any]
 
@@ -88,6 +88,7 @@ class Decoder:
         self._known = _known_pairs(comm, rank)
         self._full_length = np.full(_USUAL, self._mtu, np.int32)
         self._packets = PacketReader(comm, rank)
+        self._writes = WriteReader(comm, rank, templates)
 
     def decode(self, frames: U8, lengths: Integers) -> Batch:
         """Take apart ``frames`` of shape (n, stride), each row of which begins with a frame of ``lengths`` bytes.
@@ -140,26 +141,33 @@ class Decoder:
         """Runs of full chunks by columns, the rows between them (those in ``odd``) one by one."""
         n = len(lengths)
         columns = _Columns.of_nothing(n)
+        rest = np.flatnonzero(odd)
+        writes = self._writes.full(frames, lengths, rest) if len(rest) > _FEW else np.zeros(len(rest), np.bool_)
         start = 0
-        for i in [*np.flatnonzero(odd).tolist(), n]:
+        for i, known in [*zip(rest.tolist(), writes.tolist(), strict=True), (n, True)]:
             if i > start:
                 run = frames[start:i]
                 columns.put(slice(start, i), self._read_full(run, run[:, _WORDS].view(np.uint64), batch))
-            if i < n:
-                self._read_one(frames[i], int(lengths[i]), i, columns, batch)
             start = i + 1
+            if not known:
+                writes[np.searchsorted(rest, i)] = self._read_one(frames[i], int(lengths[i]), i, columns, batch)
+        batch.writes = self._writes.columns(frames, rest[writes]) if writes.any() else None
         return columns
 
-    def _read_one(self, frame: U8, length: int, row: int, columns: _Columns, batch: Batch) -> None:
+    def _read_one(self, frame: U8, length: int, row: int, columns: _Columns, batch: Batch) -> bool:
+        """True for a packet of an RDMA WRITE on a bulk connection, which is left to be read by columns."""
         packet = self._packets.read(frame, length)
         if isinstance(packet, str):
             count(batch, packet)
         elif isinstance(packet, RcPacket):
+            if packet.bulk and packet.opcode in WRITE_OPCODES:
+                return True
             batch.rc.append(packet)
         else:
             assert columns.keep is not None
             columns.keep[row] = True
             columns.src[row], columns.psn_word[row], columns.imm[row], columns.length[row] = packet
+        return False
 
     def _select(self, frames: U8, columns: _Columns) -> Chunks | None:
         """The rows in ``keep``; only where others lie between them is the payload copied."""

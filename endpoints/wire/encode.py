@@ -14,8 +14,15 @@ from typing import TypeVar, cast
 import numpy as np
 
 from endpoints.core import layout
-from endpoints.core.communicator import MULTICAST_QPN, RC_QPN_BASE, Communicator, GroupAddress, Peer
-from endpoints.core.packets import U8, U32, Opcode, RcPacket, UdBurst
+from endpoints.core.communicator import (
+    MULTICAST_QPN,
+    RC_BULK_QPN_BASE,
+    RC_QPN_BASE,
+    Communicator,
+    GroupAddress,
+    Peer,
+)
+from endpoints.core.packets import U8, U32, Opcode, RcPacket, UdBurst, WriteBurst, packets_of, write_opcode
 from endpoints.wire.icrc import COVERED, HEADER_MASK, crc32
 
 _HEAD = layout.BTH_ACKREQ
@@ -48,7 +55,7 @@ class Encoder:
         self._comm = comm
         self._own = comm.peers[rank]
         self._headers = {opcode: frame[: -layout.ICRC_LEN] for opcode, frame in templates.items()}
-        self._prototypes: dict[tuple[Opcode, int, int], _Prototype] = {}
+        self._prototypes: dict[tuple[Opcode, int, int, bool], _Prototype] = {}
 
     def encode_burst(self, burst: UdBurst) -> list[U8]:
         """Frames of ``burst`` in its order; each is an array of its own length."""
@@ -69,12 +76,56 @@ class Encoder:
     def encode_rc(self, packet: RcPacket) -> bytes:
         """The frame of one packet of a reliable connection."""
         payload = cast(bytes, packet.payload)  # arrays are buffers as well; typeshed knows from Python 3.12 on
-        proto = self._prototype(packet.opcode, packet.peer, len(payload))
+        proto = self._prototype(packet.opcode, packet.peer, len(payload), bulk=packet.bulk)
         if not 0 <= packet.psn < 1 << 24:
             raise ValueError(f"PSN {packet.psn}: it has 24 bits")
         tail = struct.pack("!I", packet.ack_request << 31 | packet.psn) + _extended_headers(packet)
         crc = crc32(proto.pad, crc32(payload, crc32(tail, proto.crc)))
         return b"".join((proto.head, tail, payload, proto.pad, crc.to_bytes(layout.ICRC_LEN, "little")))
+
+    def encode_write(self, burst: WriteBurst) -> list[bytes | U8]:
+        """The frames of part of an RDMA WRITE: those in the middle of the message as rows of one array."""
+        mtu = self._comm.mtu
+        count = packets_of(len(burst.payload), mtu)
+        if not 0 <= burst.first < burst.stop <= count:
+            raise ValueError(f"packets {burst.first} to {burst.stop - 1}: the message has {count}")
+        frames: list[bytes | U8] = []
+        first, stop = max(burst.first, 1), min(burst.stop, count - 1)
+        if burst.first == 0:
+            frames.append(self._encode_write_end(burst, 0, count))
+        if first < stop:
+            frames.extend(self._encode_middles(burst, first, stop))
+        if burst.stop == count > 1:
+            frames.append(self._encode_write_end(burst, count - 1, count))
+        return frames
+
+    def _encode_write_end(self, burst: WriteBurst, index: int, count: int) -> bytes:
+        opcode, mtu = write_opcode(index, count), self._comm.mtu
+        return self.encode_rc(
+            RcPacket(
+                opcode,
+                burst.peer,
+                burst.psn + index & 0xFFFFFF,
+                burst.ack_request and index == burst.stop - 1,
+                burst.imm if opcode in layout.IMM_OPCODES else None,
+                burst.reth if opcode in layout.RETH_OPCODES else None,
+                payload=burst.payload[index * mtu : (index + 1) * mtu],
+                bulk=True,
+            )
+        )
+
+    def _encode_middles(self, burst: WriteBurst, first: int, stop: int) -> U8:
+        mtu = self._comm.mtu
+        proto = self._prototype(Opcode.RC_WRITE_MIDDLE, burst.peer, mtu, bulk=True)
+        frames = np.empty((stop - first, proto.size), np.uint8)
+        frames[:, :_HEAD] = proto.masked
+        psn = _big_endian(frames, layout.BTH_ACKREQ)
+        psn[:] = (np.arange(first, stop, dtype=np.uint32) + np.uint32(burst.psn)) & np.uint32(0xFFFFFF)
+        if burst.ack_request and stop == burst.stop:
+            psn[-1] |= np.uint32(1 << 31)
+        payload = burst.payload[first * mtu : stop * mtu].reshape(-1, mtu)
+        frames[:, layout.EXTENDED : -layout.ICRC_LEN] = payload
+        return _seal(frames, proto)
 
     def _encode_equal(self, group: int, length: int, psn: U32, imm: U32, payloads: list[U8]) -> U8:
         """Frames whose payloads all have ``length`` bytes, as rows of one array."""
@@ -89,10 +140,7 @@ class Encoder:
         for row, payload in zip(frames, payloads, strict=True):
             row[layout.UD_PAYLOAD : end] = payload
         frames[:, end : -layout.ICRC_LEN] = 0
-        crcs = [crc32(row) for row in frames[:, COVERED : -layout.ICRC_LEN]]
-        frames[:, -layout.ICRC_LEN :].view("<u4")[:, 0] = crcs
-        frames[:, :_HEAD] = np.frombuffer(proto.head, np.uint8)
-        return frames
+        return _seal(frames, proto)
 
     def _check_burst(self, burst: UdBurst, lengths: list[int]) -> None:
         if not len(lengths) == len(burst.psn) == len(burst.imm):
@@ -101,15 +149,15 @@ class Encoder:
         if len(lengths) and int(burst.psn.max()) >= 1 << 24:
             raise ValueError(f"PSN {int(burst.psn.max())}: it has 24 bits")
 
-    def _prototype(self, opcode: Opcode, destination: int, length: int) -> _Prototype:
+    def _prototype(self, opcode: Opcode, destination: int, length: int, *, bulk: bool = False) -> _Prototype:
         """``destination`` is a group's index for a datagram, a rank otherwise."""
-        key = (opcode, destination, length)
+        key = (opcode, destination, length, bulk)
         proto = self._prototypes.get(key)
         if proto is None:
-            proto = self._prototypes[key] = self._build(opcode, destination, length)
+            proto = self._prototypes[key] = self._build(opcode, destination, length, bulk=bulk)
         return proto
 
-    def _build(self, opcode: Opcode, destination: int, length: int) -> _Prototype:
+    def _build(self, opcode: Opcode, destination: int, length: int, *, bulk: bool) -> _Prototype:
         if length > self._comm.mtu:
             raise ValueError(f"payload of {length} bytes: the path MTU is {self._comm.mtu}")
         if length and opcode in layout.NO_PAYLOAD_OPCODES:
@@ -118,7 +166,8 @@ class Encoder:
         if opcode is _UD:
             to, qpn = _pick(self._comm.groups, destination, "multicast tree"), MULTICAST_QPN
         else:
-            to, qpn = _pick(self._comm.peers, destination, "rank"), RC_QPN_BASE + self._own.rank
+            base = RC_BULK_QPN_BASE if bulk else RC_QPN_BASE
+            to, qpn = _pick(self._comm.peers, destination, "rank"), base + self._own.rank
         head = bytearray(self._headers[opcode])
         pad = -length % 4
         size = len(head) + length + pad + layout.ICRC_LEN
@@ -129,6 +178,14 @@ class Encoder:
         head[layout.BTH_FLAGS] |= pad << 4
         masked = np.frombuffer(bytes(head[:_HEAD]), np.uint8) | HEADER_MASK[:_HEAD]
         return _Prototype(bytes(head[:_HEAD]), masked, crc32(masked[COVERED:]), bytes(pad), size)
+
+
+def _seal(frames: U8, proto: _Prototype) -> U8:
+    """Give rows whose headers are still masked their ICRC, then the headers' real values."""
+    crcs = [crc32(row) for row in frames[:, COVERED : -layout.ICRC_LEN]]
+    frames[:, -layout.ICRC_LEN :].view("<u4")[:, 0] = crcs
+    frames[:, :_HEAD] = np.frombuffer(proto.head, np.uint8)
+    return frames
 
 
 def _pick(items: tuple[_T, ...], index: int, what: str) -> _T:

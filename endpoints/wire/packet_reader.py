@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from endpoints.core import layout
-from endpoints.core.communicator import MULTICAST_QPN, RC_QPN_BASE, Communicator
+from endpoints.core.communicator import MULTICAST_QPN, RC_BULK_QPN_BASE, RC_QPN_BASE, Communicator
 from endpoints.core.packets import U8, Aeth, Opcode, RcPacket, Reth
 from endpoints.wire.icrc import COVERED, HEADER_MASK, RESIDUE, crc32
 
@@ -85,11 +85,14 @@ class PacketReader:
             return refusal
         rank = self._rank_of[src]
         qpn = int.from_bytes(head[layout.BTH_QPN : layout.BTH_QPN + 3], "big")
-        if pkey != _DEFAULT_PKEY or qpn != (MULTICAST_QPN if datagram else RC_QPN_BASE + rank):
+        known = (MULTICAST_QPN,) if datagram else (RC_QPN_BASE + rank, RC_BULK_QPN_BASE + rank)
+        if pkey != _DEFAULT_PKEY or qpn not in known:
             return "unknown_qp"
         if datagram:
             return _read_chunk(head, rank, length)
-        return _read_rc(opcode, head, rank, frame[start : start + length])
+        packet = _read_rc(opcode, head, rank, frame[start : start + length])
+        packet.bulk = qpn >= RC_BULK_QPN_BASE
+        return packet
 
 
 def _check_envelope(head: bytes, length: int) -> str | None:

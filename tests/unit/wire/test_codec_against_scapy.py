@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from endpoints.core import layout
-from endpoints.core.communicator import MULTICAST_QPN, RC_QPN_BASE, UD_QPN
-from endpoints.core.packets import Aeth, Opcode, RcPacket, Reth, UdBurst
+from endpoints.core.communicator import MULTICAST_QPN, RC_BULK_QPN_BASE, RC_QPN_BASE, UD_QPN
+from endpoints.core.packets import Aeth, Opcode, RcPacket, Reth, UdBurst, WriteBurst, packets_of, write_opcode
 from endpoints.wire.codec import stack
 from endpoints.wire.encode import source_port
 from endpoints.wire.layers import AETH, BTH, DETH, IP, RETH, UDP, Ether, ImmDt, Raw
@@ -51,7 +51,7 @@ def ip(address: int) -> str:
 def scapy_rc(comm, src: int, packet: RcPacket) -> bytes:
     payload = bytes(packet.payload)
     pad = -len(payload) % 4
-    qpn = RC_QPN_BASE + src
+    qpn = (RC_BULK_QPN_BASE if packet.bulk else RC_QPN_BASE) + src
     frame = envelope(comm, src, comm.peers[packet.peer], qpn) / BTH(
         opcode=int(packet.opcode), padcount=pad, dqpn=qpn, ackreq=packet.ack_request, psn=packet.psn
     )
@@ -150,3 +150,69 @@ def test_scapys_chunks_are_read_in_order(comm, receiver):
     assert chunks.imm.tolist() == [imm for _, _, _, imm, _ in sent]
     assert [bytes(row[:n]) for row, n in zip(chunks.payload, chunks.length, strict=True)] == [s[-1] for s in sent]
     assert chunks.payload.shape == (len(sent), comm.mtu)
+
+
+def write(length: int, first: int = 0, stop: int | None = None, *, ask: bool = True) -> WriteBurst:
+    """Packets of one RDMA WRITE of rank 1 to rank 3; its PSNs wrap within."""
+    payload = np.arange(length, dtype=np.uint32).astype(np.uint8)
+    stop = packets_of(length, 1024) if stop is None else stop
+    return WriteBurst(3, 0xFFFFFE, Reth(0x1122334455667788, 0x99AABBCC, length), 0xDEADBEEF, payload, first, stop, ask)
+
+
+def packets(burst: WriteBurst) -> list[RcPacket]:
+    """The same packet by packet."""
+    count = packets_of(len(burst.payload), 1024)
+    return [
+        RcPacket(
+            opcode := write_opcode(index, count),
+            burst.peer,
+            (burst.psn + index) % (1 << 24),
+            burst.ack_request and index == burst.stop - 1,
+            burst.imm if opcode in layout.IMM_OPCODES else None,
+            burst.reth if opcode in layout.RETH_OPCODES else None,
+            payload=bytes(burst.payload[index * 1024 : (index + 1) * 1024]),
+            bulk=True,
+        )
+        for index in range(burst.first, burst.stop)
+    ]
+
+
+WRITES = [write(n) for n in (0, 1, 1023, 1024, 1025, 2048, 2050, 7 * 1024, 7 * 1024 + 3)] + [
+    write(8 * 1024, 0, 1), write(8 * 1024, 3, 4), write(8 * 1024, 2, 8, ask=False), write(8 * 1024, 0, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("burst", WRITES, ids=lambda b: f"{len(b.payload)} bytes {b.first}-{b.stop}")
+def test_writes_equal_scapys_and_their_length_is_as_told(comm, sender, burst):
+    frames = [bytes(frame) for frame in sender.encode(burst)]
+    assert frames == [scapy_rc(comm, 1, packet) for packet in packets(burst)]
+    if burst.stop - burst.first == packets_of(len(burst.payload), 1024):
+        assert sum(map(len, frames)) == layout.write_wire_bytes(len(burst.payload), 1024)
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["by columns", "one by one"])
+def test_scapys_writes_are_read(comm, receiver, together):
+    sent = [packet for burst in WRITES for packet in packets(burst)]
+    frames = [scapy_rc(comm, 1, packet) for packet in sent]
+    groups = [frames] if together else [[frame] for frame in frames]
+    got = []
+    for group in groups:
+        batch = receiver.decode(*stack(group, comm.mtu))
+        assert (batch.rejected, batch.rc, batch.chunks) == ({}, [], None)
+        w = batch.writes
+        for i in range(len(w)):
+            opcode = Opcode(int(w.opcode[i]))
+            reth, imm = Reth(int(w.va[i]), int(w.rkey[i]), int(w.size[i])), int(w.imm[i])
+            payload = bytes(w.payloads(i, i + 1)[0])
+            has = opcode in layout.RETH_OPCODES, opcode in layout.IMM_OPCODES
+            got.append((opcode, w.src[i], w.psn[i], w.ack_request[i], reth if has[0] else None, imm if has[1] else None,
+                        payload))  # fmt: skip
+    assert got == [(p.opcode, 1, p.psn, p.ack_request, p.reth, p.imm, p.payload) for p in sent]
+
+
+def test_an_acknowledgement_of_the_bulk_connection_is_told_from_the_other_ones(comm, sender, receiver):
+    for bulk in (False, True):
+        sent = RcPacket(Opcode.RC_ACKNOWLEDGE, 3, 5, aeth=Aeth(0x1F, 9), bulk=bulk)
+        assert sender.encode_rc(sent) == scapy_rc(comm, 1, sent)
+        (got,) = receiver.decode(*stack([sender.encode_rc(sent)], comm.mtu)).rc
+        assert got.bulk is bulk

@@ -1,0 +1,180 @@
+"""The sending side of a bulk connection: RDMA WRITEs with coalesced ACKs and selective repeat.
+
+PSNs, ACK and NAK are those of IBTA vol. 1, 9.7. As in ``queue_pair`` the recovery is IRN's selective repeat (Mittal et
+al., SIGCOMM'18, section 3): a NAK names one packet that is missing, and only that one is sent again. Each
+acknowledgement brings, in the place of the message number, which nobody needs on a connection whose receiver has no
+receive queue to run dry, the highest PSN that has come: a repeat that was overtaken by ``OVERTAKEN`` newer packets was
+lost, too (RFC 8985's idea), and need not wait for a timeout.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from endpoints.core.config import Timing
+from endpoints.core.packets import U8, RcPacket, Reth, WriteBurst, packets_of
+from endpoints.core.queue_pair import DEAF, NAK_REMOTE_ACCESS, NAK_SEQUENCE
+from endpoints.core.rto import RetransmissionTimeout
+from endpoints.core.serial import PSN_BITS, PSN_MASK, unwrap
+
+OVERTAKEN = 3
+"""Packets that must have overtaken another for it to count as lost and not as reordered (RFC 5681, 3.2)."""
+
+ACKS_PER_WINDOW = 8
+"""Acknowledgements that are asked for in a window, beside the one of a stream's last packet."""
+
+PROBES = 4
+"""Packets that are repeated when nothing is answered."""
+
+
+@dataclass(slots=True)
+class _Message:
+    psn: int
+    count: int
+    reth: Reth
+    imm: int
+    payload: U8
+
+    @property
+    def stop(self) -> int:
+        return self.psn + self.count
+
+
+class WriteRequester:
+    """WRITEs to ``peer``; ``first_psn`` is known to both ends. PSNs count up for ever inside."""
+
+    def __init__(self, peer: int, mtu: int, first_psn: int, timing: Timing) -> None:
+        self.peer = peer
+        self.failed = False
+        self.refused = False
+        """Whether the peer refused a WRITE: it does not take part in that operation any more."""
+        self.repeated = 0
+        self._mtu = mtu
+        self._timing = timing
+        self._ask_every = max(1, timing.write_window // ACKS_PER_WINDOW)
+        queue_ns = timing.write_window * timing.chunk_ns  # a full window may wait in front of the slowest link
+        self._rto = RetransmissionTimeout(timing.initial_rto_ns + queue_ns, timing.min_rto_ns + queue_ns)
+        self._next = self._una = first_psn
+        """The PSN to use next, and the oldest that is not acknowledged."""
+        self._unasked = 0
+        self._messages: deque[_Message] = deque()
+        self._lost: dict[int, int | None] = {}
+        """Packets that the peer misses, and the next new PSN when each was repeated (None: it is still to be)."""
+        self._timed: tuple[int, int] | None = None
+        self._progress_at = self._heard_at = self._timer_from = 0
+
+    # -- the user's side ----------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything is acknowledged."""
+        return self._una == self._next
+
+    @property
+    def under_way(self) -> int:
+        """Packets that are not acknowledged; none counts where nobody will."""
+        return 0 if self.failed else self._next - self._una
+
+    def write(self, reth: Reth, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
+        """The WRITE of ``payload``, to be sent at once; ``ask`` if nothing follows it soon."""
+        if self.idle:
+            self._progress_at = self._timer_from = now
+        message = _Message(self._next, packets_of(len(payload), self._mtu), reth, imm, payload)
+        self._messages.append(message)
+        self._next = message.stop
+        self._unasked += message.count
+        ask = ask or self._unasked >= self._ask_every
+        if ask:
+            self._unasked = 0
+            if self._timed is None:
+                self._timed = message.stop - 1, now
+        return self._burst(message, 0, message.count, ask=ask)
+
+    def _burst(self, message: _Message, first: int, stop: int, *, ask: bool) -> WriteBurst:
+        psn = message.psn & PSN_MASK
+        return WriteBurst(self.peer, psn, message.reth, message.imm, message.payload, first, stop, ask)
+
+    # -- arrivals -----------------------------------------------------------------------------------------------
+
+    def heard(self, now: int) -> None:
+        """The peer has sent something, by whatever way: it lives."""
+        self._heard_at = now
+
+    def receive(self, packet: RcPacket, now: int) -> str | None:
+        """Take an ACK or NAK; returns the reason if it was of no use."""
+        if self.failed:
+            return "connection_lost"
+        if packet.aeth is None:
+            return "unsupported_opcode"
+        psn = unwrap(packet.psn, self._una, PSN_BITS)
+        if psn >= self._next:
+            return "stale"
+        if packet.aeth.syndrome in (NAK_SEQUENCE, NAK_REMOTE_ACCESS):
+            if psn < self._una:
+                return "stale"
+            if packet.aeth.syndrome == NAK_SEQUENCE:
+                self._lost.setdefault(psn, None)
+            else:
+                self.refused = True
+            return None
+        new = psn >= self._una
+        if new:
+            self._acknowledged(psn + 1, now)
+        self._note_overtaken(unwrap(packet.aeth.msn, self._una, PSN_BITS))
+        return None if new else "duplicate"
+
+    def _acknowledged(self, una: int, now: int) -> None:
+        if self._timed is not None and self._timed[0] < una:
+            self._rto.sample(now - self._timed[1])
+            self._timed = None
+        self._una = una
+        while self._messages and self._messages[0].stop <= una:
+            self._messages.popleft()
+        self._lost = {psn: at for psn, at in self._lost.items() if psn >= una}
+        self._progress_at = self._timer_from = now
+        self._rto.progress()
+
+    def _note_overtaken(self, highest: int) -> None:
+        """Repeats that newer packets have overtaken are lost again."""
+        for psn, newest in self._lost.items():
+            if newest is not None and highest >= newest + OVERTAKEN:
+                self._lost[psn] = None
+
+    # -- departures ---------------------------------------------------------------------------------------------
+
+    def next_repeat(self) -> WriteBurst | None:
+        """The next packet to send again."""
+        psn = next((psn for psn, repeated in self._lost.items() if repeated is None), None)
+        if psn is None:
+            return None
+        self._lost[psn] = self._next
+        self._timed = None  # Karn: what was sent twice tells no round trip
+        self.repeated += 1
+        message = next(message for message in self._messages if psn < message.stop)
+        index = psn - message.psn
+        return self._burst(message, index, index + 1, ask=True)
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def next_timeout(self) -> int | None:
+        """When the oldest packet is overdue."""
+        return None if self.failed or self.idle else self._timer_from + self._rto.current()
+
+    def handle_timer(self, now: int) -> bool:
+        """Repeat the oldest packets if nothing is answered; true if the peer is given up now."""
+        due = self.next_timeout()
+        if due is None or now < due:
+            return False
+        stalled, silent = now - self._progress_at, now - self._heard_at
+        timeout = self._timing.peer_timeout_ns
+        if (stalled >= timeout and silent >= timeout) or stalled >= DEAF * timeout:
+            self.failed = True
+            self._messages.clear()
+            self._lost.clear()
+            return True
+        self._rto.expired()
+        self._timer_from = now
+        for psn in range(self._una, min(self._next, self._una + PROBES)):
+            self._lost[psn] = None
+        return False
