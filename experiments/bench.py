@@ -5,6 +5,8 @@ process, so that the ratios hold on any machine: the median over passes, from fr
 bytes in the receive buffer. That is address, queue pair and length checks, the ICRC, placement by sequence number, and
 the bitmap.
 
+Captures: packets a second of ``treecast analyze`` beside tshark's and Scapy's readers (``bench_captures``).
+
 Allgather (root only): 1 MiB from each of 16 hosts on a k=4 fat tree, without faults at two link rates and with losses;
 the median of several operations after a warm-up, beside the part of the limit that two cores should reach.
 """
@@ -39,6 +41,7 @@ from endpoints.io.slots import FRAME, Geometry
 from endpoints.station import Lengths, Station
 from endpoints.wire.codec import Codec
 from endpoints.wire.templates import Templates, build_templates
+from experiments.bench_captures import bench_captures
 from experiments.communicators import communicator
 from experiments.results import Summary
 from topo.registry import parse_topology
@@ -121,12 +124,16 @@ def feed_us(station: Station, frames: U8, lengths: Lengths, ring: U8, batch: int
     return spent / 1e3
 
 
+def received_frames() -> list[bytes]:
+    """What rank 0 receives in one Allgather of zeros, as frames."""
+    comm = communicator(parse_topology("fattree,k=4"), mtu=MTU, rate_bps=RATE_BPS)
+    ring, lengths = incoming(comm, build_templates(), [np.zeros(BLOCK_BYTES, np.uint8)] * RANKS)
+    return [row[:length].tobytes() for row, length in zip(ring, lengths.tolist(), strict=True)]
+
+
 def dissect_us() -> float:
     """CPU microseconds per packet of Scapy's dissection of such frames, its ICRC check not included."""
-    comm = communicator(parse_topology("fattree,k=4"), mtu=MTU, rate_bps=RATE_BPS)
-    blocks = [np.zeros(BLOCK_BYTES, np.uint8)] * RANKS
-    ring, lengths = incoming(comm, build_templates(), blocks)
-    frames = [ring[i, : lengths[i]].tobytes() for i in range(DISSECTED)]
+    frames = received_frames()[:DISSECTED]
     return cpu_us(lambda: [Ether(frame) for frame in frames]) / DISSECTED
 
 
@@ -190,6 +197,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=5, help="operations per Allgather (default 5; 0: none)")
     given = parser.parse_args()
     bench_receive_path(max(1, given.passes))
+    bench_captures(received_frames())
     if given.iterations > 0 and os.geteuid() == 0:
         bench_allgathers(given.iterations)
 
