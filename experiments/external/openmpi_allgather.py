@@ -11,7 +11,7 @@ from experiments.external.site import Program, Site
 
 def start(site: Site) -> AbstractContextManager[Program]:
     """No algorithm is set."""
-    return job(site, {})
+    return job(site, "allgather", {})
 
 
 EXTERNAL = External(

@@ -14,7 +14,7 @@ RING = {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_allgather_algorithm": "
 
 def start(site: Site) -> AbstractContextManager[Program]:
     """The ring is set."""
-    return job(site, RING)
+    return job(site, "allgather", RING)
 
 
 EXTERNAL = External(

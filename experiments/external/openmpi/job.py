@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.external.openmpi import launch
-from experiments.external.openmpi.orders import Answer, Order
+from experiments.external.openmpi.orders import Answer, Kind, Order
 from experiments.external.site import Measured, ProgramFailed, Site
 
 START_TIMEOUT_S = 60.0
@@ -26,8 +26,8 @@ LOOK_S = 0.2
 
 
 @contextmanager
-def job(site: Site, parameters: Mapping[str, str]) -> Iterator[Job]:
-    """Ranks that wait on every host, under the MCA ``parameters``."""
+def job(site: Site, kind: Kind, parameters: Mapping[str, str]) -> Iterator[Job]:
+    """Ranks that wait on every host for collectives of a kind, under the MCA ``parameters``."""
     folder = site.folder
     launch.hostfile_path(folder).write_text(launch.hostfile(site.places))
     launch.agent_path(folder).write_text(launch.agent(site.places))
@@ -44,7 +44,7 @@ def job(site: Site, parameters: Mapping[str, str]) -> Iterator[Job]:
             stderr=said,
             env=environment,
         )
-        started = Job(site, process)
+        started = Job(site, kind, process)
         try:
             started.accept(control)
             yield started
@@ -55,8 +55,9 @@ def job(site: Site, parameters: Mapping[str, str]) -> Iterator[Job]:
 class Job:
     """The running ranks, each at the other end of a socket."""
 
-    def __init__(self, site: Site, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, site: Site, kind: Kind, process: subprocess.Popen[bytes]) -> None:
         self._site = site
+        self._kind = kind
         self._process = process
         self._links: dict[int, Connection] = {}
 
@@ -74,10 +75,10 @@ class Job:
                 self._links[rank] = link
 
     def run(self, data: Sequence[Path], received: Sequence[Path], timeout_s: float) -> Measured:
-        """One Allgather; see :class:`experiments.external.site.Program`."""
+        """One collective; see :class:`experiments.external.site.Program`."""
         for rank, link in self._links.items():
             with contextlib.suppress(BrokenPipeError):  # that it has ended is told by mpirun
-                link.send(Order(data[rank], received[rank]))
+                link.send(Order(self._kind, data[rank], received[rank]))
         answers: list[Answer] = []
         waiting = list(self._links.values())
         deadline = time.monotonic() + timeout_s

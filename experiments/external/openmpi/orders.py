@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+Kind = Literal["allgather", "broadcast"]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One Allgather: what this rank contributes, and the file that it receives into."""
+    """One collective: what this rank contributes, and the file that it receives into."""
 
+    kind: Kind
     data: Path
     received: Path
 

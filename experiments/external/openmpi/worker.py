@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from experiments.external.openmpi.orders import Answer, Order
@@ -31,23 +32,32 @@ def main() -> None:
             order = link.recv()
         except EOFError:
             return
-        link.send(_allgather(world, MPI.BYTE, order))
+        link.send(_collective(world, MPI.BYTE, order))
 
 
-def _allgather(world: Any, byte: Any, order: Order) -> Answer:
+def _collective(world: Any, byte: Any, order: Order) -> Answer:
     data = order.data.read_bytes()
-    with order.received.open("r+b") as file:
+    buffer = _mapped(order.received)
+    if order.kind == "broadcast" and data:
+        buffer[:] = data  # MPI_Bcast sends from where the others receive into
+    cpu = time.process_time()
+    world.Barrier()
+    begun = time.monotonic()
+    if order.kind == "allgather":
+        world.Allgather([data, byte], [buffer, byte])
+    else:
+        world.Bcast([buffer, byte], root=0)
+    ended = time.monotonic()
+    return Answer(ended - begun, time.process_time() - cpu)
+
+
+def _mapped(path: Path) -> mmap.mmap | bytearray:
+    """A file to receive into. Its pages are there at once: a page fault costs more than a packet."""
+    with path.open("r+b") as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
-            buffer: mmap.mmap | bytearray = bytearray()
-        else:  # populated: a page fault costs more than a packet
-            buffer = mmap.mmap(file.fileno(), size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-        cpu = time.process_time()
-        world.Barrier()
-        begun = time.monotonic()
-        world.Allgather([data, byte], [buffer, byte])
-        ended = time.monotonic()
-        return Answer(ended - begun, time.process_time() - cpu)
+            return bytearray()
+        return mmap.mmap(file.fileno(), size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
 
 
 if __name__ == "__main__":

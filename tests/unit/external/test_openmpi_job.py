@@ -12,6 +12,7 @@ import pytest
 from experiments.external.openmpi import job as module
 from experiments.external.openmpi import launch
 from experiments.external.openmpi.job import job
+from experiments.external.openmpi.orders import Kind
 from experiments.external.site import Place, ProgramFailed, Site
 
 MPI = """
@@ -22,6 +23,10 @@ class COMM_WORLD:
     @staticmethod
     def Allgather(sent, received):
         {gather}
+
+    @staticmethod
+    def Bcast(buffer, root):
+        pass  # a rank alone has what it sends
 
 
 BYTE = None
@@ -55,8 +60,9 @@ def files(folder: Path, size: int) -> tuple[list[Path], list[Path]]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000])
-def test_operations_are_one_after_the_other_in_the_same_job(site: Site, tmp_path: Path, size: int) -> None:
-    with job(site, {}) as started:
+@pytest.mark.parametrize("kind", ["allgather", "broadcast"])
+def test_operations_are_one_after_the_other_in_the_same_job(site: Site, tmp_path: Path, kind: Kind, size: int) -> None:
+    with job(site, kind, {}) as started:
         for _ in range(2):
             sent, received = files(tmp_path, size)
             measured = started.run(sent, received, 60.0)
@@ -67,19 +73,25 @@ def test_operations_are_one_after_the_other_in_the_same_job(site: Site, tmp_path
 
 def test_a_job_that_does_not_start_says_why(site: Site, tmp_path: Path) -> None:
     (tmp_path / "mpi4py/MPI.py").write_text("raise SystemExit('there are no slots')")
-    with pytest.raises(ProgramFailed, match="mpirun ended unasked with status 1; there are no slots"), job(site, {}):
+    with (
+        pytest.raises(ProgramFailed, match="mpirun ended unasked with status 1; there are no slots"),
+        job(site, "allgather", {}),
+    ):
         pass
 
 
 def test_a_rank_on_another_host_is_not_taken_for_this_one(site: Site) -> None:
     elsewhere = Site((Place("h7", "10.0.0.9", "h7-eth0", 1),), 1, 1500, site.folder, site.log, site.look)
-    with pytest.raises(ProgramFailed, match=r"runs rank 0 on .*, not on h7"), job(elsewhere, {}):
+    with pytest.raises(ProgramFailed, match=r"runs rank 0 on .*, not on h7"), job(elsewhere, "allgather", {}):
         pass
 
 
 def test_a_rank_that_dies_in_an_operation_is_told_with_its_last_words(site: Site, tmp_path: Path) -> None:
     mpi(tmp_path, "raise SystemExit('out of memory')")
-    with job(site, {}) as started, pytest.raises(ProgramFailed, match=r"ended unasked.*(out of memory|said nothing)"):
+    with (
+        job(site, "allgather", {}) as started,
+        pytest.raises(ProgramFailed, match=r"ended unasked.*(out of memory|said nothing)"),
+    ):
         started.run(*files(tmp_path, 10), 60.0)
 
 
@@ -88,7 +100,10 @@ def test_an_operation_that_takes_too_long_is_given_up_and_the_job_ends(
 ) -> None:
     monkeypatch.setattr(module, "STOP_TIMEOUT_S", 0.1)
     mpi(tmp_path, "import signal; signal.pause()")
-    with job(site, {}) as started, pytest.raises(ProgramFailed, match="Open MPI took too long to finish an operation"):
+    with (
+        job(site, "allgather", {}) as started,
+        pytest.raises(ProgramFailed, match="Open MPI took too long to finish an operation"),
+    ):
         started.run(*files(tmp_path, 10), 0.0)
     assert started._process.returncode is not None
 
@@ -101,7 +116,7 @@ def test_a_fabric_that_fails_meanwhile_is_what_is_told(site: Site, tmp_path: Pat
             raise RuntimeError(broken[0])
 
     watched = Site(site.places, site.rate_bps, site.mtu, site.folder, site.log, look)
-    with job(watched, {}) as started:
+    with job(watched, "allgather", {}) as started:
         broken.append("a switch has ended")
         with pytest.raises(RuntimeError, match="a switch has ended"):
             started.run(*files(tmp_path, 10), 60.0)
