@@ -33,6 +33,11 @@ Message = Any
 """A message of Ryu's OpenFlow 1.3 parser."""
 
 
+COUNTERS = tuple(f"{way}_{what}" for way in ("rx", "tx") for what in ("packets", "bytes", "errors", "dropped"))
+"""Of a port, by OpenFlow's names (section 7.3.5.6)."""
+NOT_KEPT = (1 << 64) - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An OFPT_ERROR: the names of its type and code (OpenFlow 1.3 section 7.4.4), and the message it is about."""
@@ -82,6 +87,28 @@ def changed_port(message: Message) -> tuple[int, bool]:
 def handed_up(message: Message) -> tuple[int, bytes]:
     """(input port, frame) of an OFPT_PACKET_IN (section 7.4.1)."""
     return message.match["in_port"], bytes(message.data)
+
+
+def port_stats_request(datapath: Any) -> Message:
+    """Ask for the counters of every port (section 7.3.5.6)."""
+    return parser13.OFPPortStatsRequest(datapath, 0, of13.OFPP_ANY)
+
+
+def more_follows(message: Message) -> bool:
+    """Whether a multipart reply is not the last of its request (section 7.3.5)."""
+    return bool(message.flags & of13.OFPMPF_REPLY_MORE)
+
+
+def port_counters(message: Message) -> dict[int, dict[str, int]]:
+    """For every physical port of an OFPMP_PORT_STATS reply its counters by name (section 7.3.5.6).
+
+    Bytes are of whole frames without their checksum; a counter that the switch does not keep (all ones) is 0.
+    """
+    return {
+        entry.port_no: {name: 0 if (value := getattr(entry, name)) == NOT_KEPT else value for name in COUNTERS}
+        for entry in message.body
+        if entry.port_no <= of13.OFPP_MAX
+    }
 
 
 def refusal(message: Message) -> Refusal:

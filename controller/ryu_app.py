@@ -1,6 +1,7 @@
 """The Ryu application: events of switches into the planner, its commands out, and a line of JSON for whoever watches.
 
 Handlers decide nothing. Planning is put off to one green thread, so that a thousand reports are planned for together.
+Whoever watches asks by lines of JSON over the same socket: ``{"request": "port_stats", "number": n}``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from eventlet.hubs import trampoline
 from ryu import cfg
 from ryu.base.app_manager import RyuApp
 from ryu.controller import ofp_event
@@ -59,11 +61,34 @@ class TreecastController(RyuApp):
         self._datapaths: dict[str, Any] = {}
         self._barriers: dict[tuple[str, int], int] = {}
         self._sent: dict[tuple[str, int], str] = {}
+        self._asked: dict[tuple[str, int], int] = {}
         self._wake = hub.Event()
         hub.spawn(loud(self._plan_for_ever))
+        hub.spawn(loud(self._answer_for_ever))
 
     def _tell(self, event: str, **values: Any) -> None:
         os.write(cfg.CONF.treecast_status_fd, json.dumps({"event": event, **values}).encode() + b"\n")
+
+    def _answer_for_ever(self) -> None:
+        descriptor, text = cfg.CONF.treecast_status_fd, b""
+        while True:
+            trampoline(descriptor, read=True)
+            data = os.read(descriptor, 4096)
+            if not data:
+                return  # whoever watched is gone; the end of standard input is the sign to end
+            *lines, text = (text + data).split(b"\n")
+            for line in lines:
+                self._answer(**json.loads(line))
+
+    def _answer(self, request: str, number: int) -> None:
+        if request != "port_stats":
+            raise ValueError(f"request {request!r}: port_stats is the only one")
+        self._tell("port_stats_asked", number=number, switches=list(self._datapaths))
+        for switch, datapath in self._datapaths.items():
+            message = openflow13.port_stats_request(datapath)
+            datapath.set_xid(message)
+            self._asked[switch, message.xid] = number
+            datapath.send_msg(message)
 
     def _plan_for_ever(self) -> None:
         while True:
@@ -121,6 +146,8 @@ class TreecastController(RyuApp):
             del self._datapaths[switch.name]
             self._planner.switch_down(switch.name)
             self._tell("switch_gone", name=switch.name)
+            for key in [key for key in self._asked if key[0] == switch.name]:
+                self._tell("port_stats", number=self._asked.pop(key), switch=switch.name, ports={}, more=False)
             self._wake.set()
 
     @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
@@ -147,6 +174,17 @@ class TreecastController(RyuApp):
         if switch is not None:
             self._planner.acknowledged(switch, self._barriers.pop((switch, event.msg.xid), 0))
             self._wake.set()
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    @loud
+    def _port_stats(self, event: Any) -> None:
+        switch, message = self._switch(event), event.msg
+        if switch is None or (switch, message.xid) not in self._asked:
+            return
+        more = openflow13.more_follows(message)
+        number = self._asked[switch, message.xid] if more else self._asked.pop((switch, message.xid))
+        ports = openflow13.port_counters(message)
+        self._tell("port_stats", number=number, switch=switch, ports=ports, more=more)
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     @loud

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from experiments.errors import ExperimentFailed
+from topo.counters import Counters
 from topo.fabric import Fabric
 
 PORT_TAKEN = 4
@@ -22,6 +23,7 @@ PORT_TAKEN = 4
 ATTEMPTS = 5
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
+COUNTERS_TIMEOUT_S = 20.0
 
 Event = dict[str, Any]
 
@@ -43,6 +45,7 @@ class ControllerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._status = -1
         self._text = b""
+        self._asked = 0
         self.port = 0
         self.openflow_errors: list[Event] = []
 
@@ -75,21 +78,21 @@ class ControllerProcess:
         return self._process.pid if self._process is not None else None
 
     def _spawn(self) -> None:
-        reading, writing = os.pipe()
+        ours, theirs = socket.socketpair()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "controller.launcher", "--fabric", str(self._file)),
-                    *("--listen", f"127.0.0.1:{self.port}", "--status-fd", str(writing)),
+                    *("--listen", f"127.0.0.1:{self.port}", "--status-fd", str(theirs.fileno())),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                pass_fds=(writing,),
+                pass_fds=(theirs.fileno(),),
             )
-        os.close(writing)
-        os.set_blocking(reading, False)
-        self._status, self._text = reading, b""
+        theirs.close()
+        ours.setblocking(False)
+        self._status, self._text = ours.detach(), b""
 
     def wait_for(self, wanted: Callable[[Event], bool], timeout_s: float, what: str) -> Event:
         """Read events until one is wanted; :class:`ExperimentFailed` when time is up or the controller ends."""
@@ -103,6 +106,34 @@ class ControllerProcess:
                 raise ExperimentFailed(f"a switch refused a rule: {json.dumps(event)}")
             if wanted(event):
                 return event
+
+    def port_counters(self) -> dict[tuple[str, int], Counters]:
+        """Counters of the ports of all connected switches at this moment, as OpenFlow has them, by (switch, port)."""
+        self._asked += 1
+        number = self._asked
+        self._ask({"request": "port_stats", "number": number})
+
+        def answer(kind: str) -> Event:
+            return self.wait_for(
+                lambda event: event["event"] == kind and event["number"] == number,
+                COUNTERS_TIMEOUT_S,
+                "to report the counters of every switch",
+            )
+
+        waiting = set(answer("port_stats_asked")["switches"])
+        table: dict[tuple[str, int], Counters] = {}
+        while waiting:
+            event = answer("port_stats")
+            table |= {(event["switch"], int(port)): Counters(**values) for port, values in event["ports"].items()}
+            if not event["more"]:
+                waiting.remove(event["switch"])
+        return table
+
+    def _ask(self, request: Event) -> None:
+        try:
+            os.write(self._status, json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:
+            self._ended()
 
     def check(self) -> None:
         """Fail if it has ended, or reported an error of a switch, since the last look."""
@@ -121,7 +152,10 @@ class ControllerProcess:
         while (line := self._line()) is None:
             if not select.select([self._status], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return None
-            data = os.read(self._status, 1 << 16)
+            try:
+                data = os.read(self._status, 1 << 16)
+            except ConnectionResetError:  # it ended with a request unread
+                data = b""
             if not data:
                 self._ended()
             self._text += data

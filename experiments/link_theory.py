@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from controller.routes import Routes, route
+from controller.live import Live
+from controller.routes import Routes, route, unicast_routes
+from controller.trees import Tree
+from endpoints.collectives.registry import Collective
 from endpoints.core.layout import ICRC_LEN, header_length
 from endpoints.core.packets import Opcode
 from endpoints.core.schedule import Transfer
-from experiments.theory import Share
+from experiments.theory import Share, tree_crossings
 from topo.fabric import Fabric, link_key
 
 
@@ -77,6 +80,30 @@ def multicast_loads(trees: Iterable[tuple[Mapping[str, int], Share]]) -> dict[st
         for link, blocks in crossings.items():
             total[link] += load * blocks
     return dict(sorted(total.items()))
+
+
+class LinkTheory:
+    """The loads of algorithms on one fabric; ``hosts`` has the host of each rank, ``trees`` the multicast trees."""
+
+    def __init__(self, fabric: Fabric, trees: Sequence[Tree], hosts: Sequence[str], mtu: int) -> None:
+        self._trees = trees
+        self._hosts = hosts
+        self._mtu = mtu
+        self.paths = routed_paths(fabric, unicast_routes(Live(fabric)), hosts)
+
+    def loads(self, algorithm: Collective, size: int) -> dict[str, Load]:
+        """By link, for ``size`` bytes per rank (Broadcast: in all); empty for an algorithm that does not tell."""
+        if algorithm.transfers is not None:
+            return unicast_loads(algorithm.transfers(len(self._hosts), size), self.paths, self._mtu)
+        return multicast_loads(self._multicast(algorithm, size)) if algorithm.multicast else {}
+
+    def _multicast(self, algorithm: Collective, size: int) -> list[tuple[dict[str, int], Share]]:
+        roots = [host for rank, host in enumerate(self._hosts) if algorithm.contributes(rank)]
+        shares = Share.dealt(size, self._mtu, len(self._trees))
+        return [
+            (tree_crossings(tree.edges, set(self._hosts), roots), share)
+            for tree, share in zip(self._trees, shares, strict=True)
+        ]
 
 
 def block_crossings(transfers: Iterable[Transfer], paths: Paths) -> int:

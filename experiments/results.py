@@ -48,13 +48,28 @@ class Packets(_Value):
     rejected: dict[str, int] = {}
 
 
+class PortMismatch(_Value):
+    """A directed link of which those who count at its ends do not say the same.
+
+    ``counted`` has what each says, like ``"kernel tx h1"`` or ``"openflow rx e00"``; None where it did not say. Where
+    not ``quiet``, frames were on their way while the counters were read, which may be the reason.
+    """
+
+    link: str
+    quantity: Literal["bytes", "packets"]
+    counted: dict[str, int | None]
+    quiet: bool
+
+
 class Run(_Value):
     """One operation of one algorithm.
 
     ``seconds`` is the slowest rank's time from its first barrier message to its last handshake, None where a rank did
     not finish; ``limit_seconds`` what the receiving link needs for the payload alone, ``limit_ratio`` that over
     ``seconds``. ``phases`` has the seconds of each rank by phase. Links are directed: ``"h1->e00"``; their bytes
-    include headers. ``injected`` counts packets hit by impairments, by kind; which they were is in the result folder.
+    include headers; theory has what the frames with payload make, without acknowledgements, barrier and repairs.
+    ``port_mismatches`` is empty where the kernel and OpenFlow agree at both ends of every link. ``injected`` counts
+    packets hit by impairments, by kind; which they were is in the result folder.
 
     ``cpu`` has seconds by part: ``endpoints`` are the hosts' programs. For an external program ``seconds`` is what it
     says of itself, without its start-up; ``extra_seconds`` has what else it says, or was seen to take, by its name.
@@ -75,6 +90,9 @@ class Run(_Value):
     injected: dict[str, int] = {}
     link_bytes: dict[str, int] = {}
     link_bytes_theory: dict[str, int] = {}
+    link_packets: dict[str, int] = {}
+    link_packets_theory: dict[str, int] = {}
+    port_mismatches: list[PortMismatch] = []
     host_tx_bytes: dict[str, int] = {}
     cpu: dict[str, float] = {}
     extra_seconds: dict[str, float] = {}

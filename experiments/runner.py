@@ -17,7 +17,7 @@ from controller.prove import compare, prove
 from endpoints.collectives.registry import Algorithm, Collective
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.process import RankResult
-from experiments import judge, theory
+from experiments import judge, port_traffic, theory
 from experiments.buffers import Buffers
 from experiments.capture_process import captures
 from experiments.communicators import communicator
@@ -28,11 +28,13 @@ from experiments.external.registry import External
 from experiments.external.site import Place
 from experiments.folder import ResultFolder
 from experiments.guests import Guests, excuses
+from experiments.link_theory import LinkTheory
+from experiments.port_reader import PortReader
+from experiments.port_traffic import Moved
 from experiments.ranks import Ranks
 from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario
 from experiments.ui import Progress
-from topo.counters import Counters
 from topo.fabric import Fabric, interface, link_key
 from topo.mininet_net import BuildError, EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
@@ -177,7 +179,7 @@ def _experiment(
             excused=excuses(scenario, platform),
         )
         stack.enter_context(guests)
-        yield _Experiment(scenario, folder, progress, ranks, guests, buffers, check, net, plan)
+        yield _Experiment(scenario, folder, progress, ranks, guests, buffers, check, PortReader(net, controller), plan)
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
@@ -222,7 +224,7 @@ class _Experiment:
         guests: Guests,
         buffers: Buffers,
         check: Callable[[], None],
-        net: EmulatedFabric,
+        ports: PortReader,
         plan: Plan,
     ) -> None:
         self._scenario = scenario
@@ -232,8 +234,10 @@ class _Experiment:
         self._guests = guests
         self._buffers = buffers
         self._check = check
-        self._net = net
-        self._plan = plan
+        self._ports = ports
+        self._links = LinkTheory(
+            scenario.fabric, tuple(plan.trees.values()), [host.name for host in scenario.by_rank], scenario.mtu
+        )
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
         self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
@@ -270,9 +274,9 @@ class _Experiment:
         if not self._guests.ready(algorithm):
             return
         self._buffers.prepare(algorithm, self._data)
-        before = self._net.interface_counters()
+        before = self._ports.read()
         measured, error = self._guests.run(algorithm, self._buffers, self._limit(algorithm))
-        moved = _moved(self._scenario.fabric, before, self._net.interface_counters())
+        moved = port_traffic.moved(self._scenario.fabric, before, self._ports.read())
         self._check()
         self._progress.phase("verify", None)
         wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
@@ -290,9 +294,9 @@ class _Experiment:
             )
 
     def _operation(self, algorithm: Collective, iteration: int) -> Run:
-        before = self._net.interface_counters()
+        before = self._ports.read()
         reports = self._ranks.run(algorithm, self._data, self._told)
-        moved = _moved(self._scenario.fabric, before, self._net.interface_counters())
+        moved = port_traffic.moved(self._scenario.fabric, before, self._ports.read())
         self._check()
         error = judge.diagnosis(reports, self._names)
         self._progress.phase("verify", None)
@@ -311,7 +315,7 @@ class _Experiment:
         algorithm: Collective,
         iteration: int,
         reports: Sequence[RankResult],
-        moved: Mapping[str, int],
+        moved: Moved,
         wrong: int,
         error: str | None,
     ) -> Run:
@@ -319,6 +323,7 @@ class _Experiment:
         seconds = judge.seconds(reports)
         roots = scenario.ranks if algorithm.kind == "allgather" else 1
         expected = -(-scenario.size_bytes // scenario.mtu) * roots * (scenario.ranks - 1)
+        loads = self._links.loads(algorithm, scenario.size_bytes)
         return self._record(
             algorithm,
             iteration,
@@ -329,7 +334,8 @@ class _Experiment:
             phases=judge.phase_seconds(reports),
             packets=judge.packets(reports, expected if algorithm.multicast else None),
             injected=judge.injected(reports),
-            link_bytes_theory=self._theory(algorithm),
+            link_bytes_theory={link: load.bytes for link, load in loads.items()},
+            link_packets_theory={link: load.packets for link, load in loads.items()},
             cpu={"endpoints": sum(report.cpu_seconds for report in reports)},
         )
 
@@ -337,7 +343,7 @@ class _Experiment:
         self,
         algorithm: Algorithm,
         iteration: int,
-        moved: Mapping[str, int],
+        moved: Moved,
         seconds: float | None,
         *,
         error: str | None,
@@ -356,9 +362,11 @@ class _Experiment:
             seconds=seconds,
             limit_seconds=limit,
             limit_ratio=limit / seconds if seconds else None,
-            link_bytes=dict(moved),
+            link_bytes=moved.link_bytes,
+            link_packets=moved.link_packets,
+            port_mismatches=moved.mismatches,
             host_tx_bytes={
-                host.name: moved[link_key(host.name, scenario.fabric.edge_of[host.name])]
+                host.name: moved.link_bytes[link_key(host.name, scenario.fabric.edge_of[host.name])]
                 for host in scenario.fabric.hosts
             },
             **found,
@@ -367,20 +375,6 @@ class _Experiment:
     def _limit(self, algorithm: Algorithm) -> float:
         scenario = self._scenario
         return theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
-
-    def _theory(self, algorithm: Collective) -> dict[str, int]:
-        if not algorithm.multicast:
-            return {}
-        scenario = self._scenario
-        hosts = [host.name for host in scenario.by_rank]
-        roots = hosts if algorithm.kind == "allgather" else hosts[:1]
-        shares = theory.Share.dealt(scenario.size_bytes, scenario.mtu, scenario.trees)
-        return theory.multicast_link_bytes(
-            [
-                (theory.tree_crossings(_edges(scenario.fabric, tree), hosts, roots), share)
-                for tree, share in zip(self._plan.trees.values(), shares, strict=True)
-            ]
-        )
 
     def _write_hits(self, reports: Sequence[RankResult], name: str) -> None:
         """The packets that impairments struck, in the order of their identities, which no timing changes."""
@@ -393,18 +387,3 @@ class _Experiment:
 
 def _complaint(wrong: int) -> str | None:
     return f"{wrong} bytes are wrong in the ranks' receive buffers" if wrong else None
-
-
-def _edges(fabric: Fabric, tree: object) -> list[tuple[str, str]]:
-    """A tree's links as pairs of nodes, hosts included."""
-    ports: Mapping[str, Sequence[int]] = tree.ports  # type: ignore[attr-defined]
-    pairs = {tuple(sorted((switch, fabric.ports[switch][port]))) for switch in ports for port in ports[switch]}
-    return sorted((one, other) for one, other in pairs)
-
-
-def _moved(fabric: Fabric, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> dict[str, int]:
-    """Bytes that each directed link carried, by the kernel's counters of its sending interface."""
-    return {
-        link_key(node, peer): (after[interface(node, port)] - before[interface(node, port)]).tx_bytes
-        for node, port, peer in fabric.directed_links
-    }

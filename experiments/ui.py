@@ -157,10 +157,14 @@ def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
     """The table, and where everything is."""
     lines = []
     for run in summary.runs:
-        if run.link_bytes_theory:
-            measured, expected = sum(run.link_bytes.values()), sum(run.link_bytes_theory.values())
+        measured, expected = sum(run.link_bytes.values()), sum(run.link_bytes_theory.values())
+        if expected:
             share = f"theory {expected} ({measured / expected:.4f})"
             lines.append(f"{run.algorithm}: {measured} bytes on all links, {share}")
+        if run.port_mismatches:
+            first, count = run.port_mismatches[0], len(run.port_mismatches)
+            says = ", ".join(f"{who} {value}" for who, value in first.counted.items())
+            lines.append(f"{run.algorithm}: ports' counters disagree ({count}): {first.link} {first.quantity}: {says}")
     lines += [f"{entry.algorithm}: skipped, {entry.reason}" for entry in summary.skipped]
     print_table(summary_table(summary), [*lines, f"results in {folder}"], plain=plain)
 

@@ -21,6 +21,7 @@ HEADERS = 70
 
 def assert_bytes_as_in_theory(result: Run) -> None:
     """Every directed link carried what its trees say, within one in a hundred, and no other link carried data."""
+    assert result.port_mismatches == [], "kernel and OpenFlow count the same at both ends of every link"
     slack = 0.01 * max(result.link_bytes_theory.values())
     for link, measured in result.link_bytes.items():
         expected = result.link_bytes_theory.get(link, 0)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+import struct
 from typing import Any
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as of13
 from ryu.ofproto import ofproto_v1_3_parser as parser13
 
+from controller import openflow13
 from controller.live import Live
 from controller.openflow13 import Refusal, changed_port, encode, handed_up, port_states, refusal
 from controller.plan import make_plan
@@ -24,6 +27,7 @@ from controller.rules import (
     difference,
 )
 from tests.fake_openflow import PROTOCOL, Error, FakeSwitch
+from topo.counters import Counters
 from topo.fabric import Fabric
 
 
@@ -105,3 +109,44 @@ def test_an_error_is_named() -> None:
     assert refusal(message) == Refusal(
         77, f"OFPET_GROUP_MOD_FAILED({of13.OFPET_GROUP_MOD_FAILED})", "OFPGMFC_GROUP_EXISTS(0)"
     )
+
+
+def stats_reply(*ports: dict[str, int], more: bool = False) -> Any:
+    """An OFPMP_PORT_STATS reply as Ryu reads it from a switch's bytes."""
+    names = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_dropped", "rx_errors", "tx_errors")
+    entries = b"".join(
+        struct.pack("!I4x12QII", port["port_no"], *(port.get(name, 0) for name in names), 0, 0, 0, 0, 1, 2)
+        for port in ports
+    )
+    flags = of13.OFPMPF_REPLY_MORE if more else 0
+    body = struct.pack("!HH4x", of13.OFPMP_PORT_STATS, flags) + entries
+    data = struct.pack("!BBHI", of13.OFP_VERSION, of13.OFPT_MULTIPART_REPLY, 8 + len(body), 7) + body
+    return parser13.OFPMultipartReply.parser(PROTOCOL, of13.OFP_VERSION, data[1], len(data), 7, bytearray(data))
+
+
+def test_port_statistics_are_read_by_port_and_by_name() -> None:
+    reply = stats_reply({"port_no": 1, "rx_packets": 10, "rx_bytes": 10_000, "tx_dropped": 3}, {"port_no": 2})
+    counters = openflow13.port_counters(reply)
+    assert set(counters) == {1, 2}
+    assert counters[1] == dict.fromkeys(openflow13.COUNTERS, 0) | {
+        "rx_packets": 10, "rx_bytes": 10_000, "tx_dropped": 3,
+    }  # fmt: skip
+    assert set(openflow13.COUNTERS) == {field.name for field in dataclasses.fields(Counters)}
+
+
+def test_the_switchs_own_port_and_counters_that_it_does_not_keep_are_left_out() -> None:
+    reply = stats_reply({"port_no": of13.OFPP_LOCAL, "rx_packets": 9}, {"port_no": 1, "rx_errors": (1 << 64) - 1})
+    assert openflow13.port_counters(reply) == {1: dict.fromkeys(openflow13.COUNTERS, 0)}
+
+
+def test_a_reply_says_whether_more_follows() -> None:
+    assert openflow13.more_follows(stats_reply(more=True))
+    assert not openflow13.more_follows(stats_reply())
+
+
+def test_statistics_are_asked_of_every_port() -> None:
+    request = openflow13.port_stats_request(PROTOCOL)
+    request.set_xid(1)
+    request.serialize()
+    kind, _, port = struct.unpack_from("!HH4xI", request.buf, 8)
+    assert (kind, port) == (of13.OFPMP_PORT_STATS, of13.OFPP_ANY)
