@@ -22,6 +22,7 @@ from experiments import cli
 from experiments.comparison_table import comparison_table
 from experiments.results import PlatformInfo, Summary
 from experiments.scenario import Scenario
+from experiments.sweep.grid import grid_of
 from experiments.ui import summary_table
 from topo.registry import parse_topology
 
@@ -78,12 +79,29 @@ def test_every_command_line_is_of_a_program_that_these_tests_know() -> None:
         assert programs <= {"treecast", "make", "mn", "wireshark", "tshark"}
 
 
+def yaml_files() -> dict[str, str]:
+    """The README's files by the names that the text before them gives."""
+    found = [block for block in blocks(README) if block.language == "yaml"]
+    return {re.findall(r"`(\w+\.yaml)`", block.before)[-1]: block.text for block in found}
+
+
+def test_the_sweep_of_the_readme_is_one() -> None:
+    grid = grid_of(yaml.safe_load(yaml_files()["losses.yaml"]), "losses")
+    assert len(grid.points) == 3 * 3 * 6
+
+
+def test_every_ready_sweep_is_one() -> None:
+    files = sorted((ROOT / "experiments/scenarios").glob("*.yaml"))
+    assert [file.stem for file in files] == ["paper"]
+    for file in files:
+        assert grid_of(yaml.safe_load(file.read_text()), file.stem).points
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the README's commands name."""
-    (scenario,) = [block for block in blocks(README) if block.language == "yaml"]
-    (name,) = re.findall(r"`(\w+\.yaml)`", scenario.before)
-    (tmp_path / name).write_text(scenario.text)
+    for name, text in yaml_files().items():
+        (tmp_path / name).write_text(text)
     (tmp_path / "weights.bin").write_bytes(bytes(100_000))
     results = tmp_path / "results/latest"
     results.mkdir(parents=True)
