@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from experiments import units
 
 LABELS = {
@@ -41,9 +43,12 @@ def tell_value(field: str, value: Any) -> str:
 
 def _tell_part(part: Any) -> str:
     """An entry of a list; an impairment by what it sets."""
+    if isinstance(part, BaseModel):
+        part = part.model_dump()
     if not isinstance(part, dict):
         return str(part)
-    return ":".join(str(value) for value in part.values() if value not in (None, (), []))
+    told = (",".join(map(str, value)) if isinstance(value, (list, tuple)) else value for value in part.values())
+    return ":".join(str(value) for value in told if value not in (None, ""))
 
 
 def tell_field(field: str, value: Any) -> str:

@@ -111,6 +111,11 @@ def told(record: Record, summary: Summary | None) -> str:
     """How a point went."""
     if record.status == "failed" or summary is None:
         return f"FAILED: {record.error}"
-    ratios = [run.limit_ratio for run in summary.runs if run.limit_ratio is not None]
-    words = f"{median(ratios):.3f} of the limit" if ratios else "verified"
+    ratios: dict[str, list[float]] = {}
+    for run in summary.runs:
+        ratios.setdefault(run.algorithm, []).append(run.limit_ratio or 0.0)
+    parts = [f"{name} {median(found):.3f}" for name, found in ratios.items()]
+    if len(parts) == 1:
+        parts = [parts[0].rpartition(" ")[2]]
+    words = f"{', '.join(parts)} of the limit"
     return f"{words} (overloaded)" if summary.fidelity.verdict == "overloaded" else words
