@@ -13,8 +13,14 @@ from experiments.report.evidence import Evidence, Operation
 from experiments.report.figure import Figure, NothingToShow, Plate, Table, Value
 from experiments.report.groups import alike, typical
 
-_COLOURS = {"barrier": "#E69F00", "multicast": "#0072B2", "recovery": "#D55E00", "handshake": "#009E73"}
-_OTHERS = ("#CC79A7", "#56B4E9", "#B0A000", "#000000")
+_COLOURS = {
+    "barrier": "#E69F00",
+    "multicast": "#0072B2",
+    "transfer": "#56B4E9",
+    "recovery": "#D55E00",
+    "handshake": "#009E73",
+}
+_OTHERS = ("#CC79A7", "#B0A000", "#000000", "#888888")
 _CAPTION = (
     "Seconds of each rank in each phase, as measured, of the operation whose time is the median of its repetitions. "
     "A rank that finished early waits in its last phase for nobody; bars end when it was done."

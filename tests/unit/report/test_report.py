@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import UserError
+from experiments.judge import PHASES
 from experiments.report.evidence import gather
 from experiments.report.figure import known
+from experiments.report.figures import phases
 from experiments.report.write import write
 from experiments.results import Summary
 from experiments.sweep.journal import Journal, Record
@@ -115,6 +117,11 @@ def test_a_single_run_leaves_out_what_it_has_no_data_for_and_says_what_would_bri
     assert "vary size_bytes" in left["Throughput over size"]
     assert "vary topology" in left["Time over ranks"]
     assert {plate.name for plate in made.plates} >= {"phases", "traffic", "load"}
+
+
+def test_every_phase_that_is_reported_has_a_colour_of_its_own() -> None:
+    assert set(phases._COLOURS) == set(PHASES)
+    assert len(set(phases._COLOURS.values())) == len(PHASES)
 
 
 def test_results_in_which_everything_failed_are_a_report_without_figures(tmp_path: Path) -> None:
