@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from endpoints.collectives.point_to_point import point_to_point
-from endpoints.core.schedule import SEGMENT_BYTES, Transfer, segments
+from endpoints.core.schedule import Transfer, segment_bytes, segments
 
 
 def transfers(ranks: int, size: int) -> Iterator[Transfer]:
     """Segment by segment, so that both children are served by turns."""
-    for offset, length in segments(size, SEGMENT_BYTES):
+    for offset, length in segments(size, segment_bytes(size)):
         for child in range(1, ranks):
             yield Transfer((child - 1) // 2, child, offset, length)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from endpoints.collectives.point_to_point import point_to_point
-from endpoints.core.schedule import SEGMENT_BYTES, Transfer, segments
+from endpoints.core.schedule import Transfer, segment_bytes, segments
 
 
 def transfers(ranks: int, size: int) -> Iterator[Transfer]:
     """Segment by segment, from each rank to the next."""
-    for offset, length in segments(size, SEGMENT_BYTES):
+    for offset, length in segments(size, segment_bytes(size)):
         for rank in range(ranks - 1):
             yield Transfer(rank, rank + 1, offset, length)
 

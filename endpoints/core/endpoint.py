@@ -223,6 +223,12 @@ class Endpoint:
             return 0
         return self.operation.missing_chunks * self.timing.chunk_ns
 
+    def awaited_ns(self) -> int:
+        """Nanoseconds of the link's time that the next piece to hand on takes; 0 where nobody waits for one."""
+        if self.operation is None:
+            return 0
+        return -(-self.operation.awaited_bytes // self.comm.mtu) * self.timing.chunk_ns
+
     @property
     def idle(self) -> bool:
         """Whether no message waits for its acknowledgement."""

@@ -177,6 +177,11 @@ class ReliableMulticast:
                 self._s.send(peer, Message(Kind.ABORT, self.op, body))
 
     @property
+    def awaited_bytes(self) -> int:
+        """Nothing is ever handed on."""
+        return 0
+
+    @property
     def missing_chunks(self) -> int:
         """Chunks that are still to come."""
         return self.placement.bitmap.missing

@@ -60,6 +60,10 @@ class Operation(Protocol):
     def missing_chunks(self) -> int:
         """Chunks that are still to come."""
 
+    @property
+    def awaited_bytes(self) -> int:
+        """Bytes that must come before the next can be sent; 0 where sending waits for nothing."""
+
     def start(self, now: int) -> None:
         """Begin."""
 

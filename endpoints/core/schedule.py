@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 SEGMENT_BYTES = 8192
-"""Of pipelined Broadcasts, at most: two chunks of 4 KiB, so that filling a pipeline takes little time."""
+"""Smallest segment of a pipelined Broadcast: two packets of 4 KiB."""
+
+LARGEST_SEGMENT = 4 * SEGMENT_BYTES
+SEGMENTS = 128
+"""Segments that a message is cut into between these sizes: enough that filling a pipeline takes little of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,11 @@ Schedule = Callable[[int, int], Iterable[Transfer]]
 def block(src: int, dst: int, index: int, size: int, blocks: int = 1) -> Transfer:
     """The transfer of ``blocks`` neighbouring blocks of ``size`` bytes, the first of which is number ``index``."""
     return Transfer(src, dst, index * size, blocks * size)
+
+
+def segment_bytes(size: int) -> int:
+    """Bytes of a segment of a message of ``size`` bytes that goes through a pipeline."""
+    return min(LARGEST_SEGMENT, max(1, size // (SEGMENTS * SEGMENT_BYTES)) * SEGMENT_BYTES)
 
 
 def segments(size: int, at_most: int) -> Iterator[tuple[int, int]]:

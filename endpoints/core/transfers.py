@@ -144,6 +144,17 @@ class ScheduledTransfers:
             self._s.send(peer, Message(Kind.ABORT, self.op, (NOBODY if suspect is None else suspect,)))
 
     @property
+    def awaited_bytes(self) -> int:
+        """The next piece to hand on, where all that this rank still has to send must come first."""
+        if any(map(self._is_here, self._out.values())):
+            return 0
+        return min((pieces[0].size for pieces in self._out.values()), default=0)
+
+    def _is_here(self, pieces: deque[_Piece]) -> bool:
+        """Whether the first of these pieces can be sent."""
+        return bool(pieces) and self._held.covers(pieces[0].offset, pieces[0].offset + pieces[0].size)
+
+    @property
     def missing_chunks(self) -> int:
         """Packets that are still to come."""
         return -(-self._missing // self._s.comm.mtu)
@@ -255,19 +266,14 @@ class ScheduledTransfers:
         if not pieces:
             del self._out[peer]
         payload = self._buffer[piece.offset : piece.offset + piece.size]
-        last = not pieces or not self._held.covers(pieces[0].offset, pieces[0].offset + pieces[0].size)
-        yield self._s.write(peer, piece.offset, piece.number, payload, now, ask=last)
+        yield self._s.write(peer, piece.offset, piece.number, payload, now, ask=not self._is_here(pieces))
 
     def _next_destination(self) -> int | None:
         """Whose first piece is the earliest in the schedule of those that can go now."""
         best: tuple[int, int] | None = None
         for peer, pieces in self._out.items():
             piece = pieces[0]
-            if (
-                (best is None or piece.order < best[0])
-                and self._held.covers(piece.offset, piece.offset + piece.size)
-                and self._s.has_room(piece.size)
-            ):
+            if (best is None or piece.order < best[0]) and self._is_here(pieces) and self._s.has_room(piece.size):
                 best = piece.order, peer
         return None if best is None else best[1]
 

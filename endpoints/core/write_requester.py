@@ -53,8 +53,9 @@ class WriteRequester:
         self._mtu = mtu
         self._timing = timing
         self._ask_every = max(1, timing.write_window // ACKS_PER_WINDOW)
-        queue_ns = timing.write_window * timing.chunk_ns  # a full window may wait in front of the slowest link
-        self._rto = RetransmissionTimeout(timing.initial_rto_ns + queue_ns, timing.min_rto_ns + queue_ns)
+        # Bulk data and its acknowledgement wait in an uplink each and in the switches, behind other bulk data.
+        waits_ns = 4 * timing.uplink_ns
+        self._rto = RetransmissionTimeout(timing.initial_rto_ns + waits_ns, timing.min_rto_ns + timing.uplink_ns)
         self._next = self._una = first_psn
         """The PSN to use next, and the oldest that is not acknowledged."""
         self._unasked = 0

@@ -79,6 +79,8 @@ class WriteResponder:
         repeated = self.duplicates > duplicates
         asked = bool(writes.ack_request.any())
         self._ask_for_missing(again=repeated and asked)
+        if repeated:  # acknowledgements are lost: one alone may be again
+            self._out.append(self._answer(self._expected - 1, ACK))
         at = now if asked or repeated else now + self._timing.ack_delay_ns
         self._ack_at = at if self._ack_at is None else min(self._ack_at, at)
 

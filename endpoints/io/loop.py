@@ -25,7 +25,10 @@ READ_NAP_NS = 10_000_000
 """The same after RDMA READs or their data, in which several round trips must fit into a timeout."""
 
 WRITE_NAP_NS = 20_000_000
-"""The same after RDMA WRITEs, which the next rank may wait for."""
+"""The same after RDMA WRITEs, whose acknowledgement the sender waits for."""
+
+RELAY_NAP_NS = 3_000_000
+"""The least where the next rank waits for what comes; the nap lasts as long as two pieces of that take on the link."""
 
 _LONGEST_NAP_NS = {Arrivals.READS: READ_NAP_NS, Arrivals.WRITES: WRITE_NAP_NS, Arrivals.CHUNKS: NAP_NS}
 
@@ -128,6 +131,9 @@ class Loop:
         self._due = self._station.next_timeout()
         if arrivals is not Arrivals.CONTROL:
             nap = min(_LONGEST_NAP_NS[arrivals], self._nap_ns)
+            awaited = self._station.endpoint.awaited_ns() if arrivals is Arrivals.WRITES else 0
+            if awaited:
+                nap = min(nap, max(2 * awaited, RELAY_NAP_NS))
             missing = self._station.endpoint.missing_ns()
             if arrivals is not Arrivals.READS or missing:
                 nap = min(nap, missing)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from endpoints.collectives.registry import collectives
 from endpoints.core.config import Cutoff
 from tests.sim.scenarios import Case, run_case
 
@@ -74,6 +75,37 @@ def test_death_of_ranks_ends_in_right_bytes_or_a_clear_error(algorithm: str, par
     @settings_here
     @seed(f"deaths {algorithm} {part}")
     @given(cases(algorithm, loss=(0.0, 0.1)[part], deaths=2))
+    def check(case: Case) -> None:
+        run_case(case)
+
+    check()
+
+
+POINT_TO_POINT = sorted(name for name, entry in collectives().items() if entry.transfers is not None)
+
+fewer = settings(settings_here, max_examples=60)
+"""For each part of each algorithm, which differ in their schedules alone: 1,080 altogether."""
+
+
+@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("algorithm", POINT_TO_POINT)
+def test_every_byte_arrives_point_to_point_whatever_the_network_does(algorithm: str, part: int) -> None:
+    """Loss up to 5 % (part 0) and 40 % (part 1), with reorder, duplication, corruption."""
+
+    @fewer
+    @seed(f"point to point {algorithm} {part}")
+    @given(cases(algorithm, loss=(0.05, 0.4)[part], deaths=0))
+    def check(case: Case) -> None:
+        run_case(case)
+
+    check()
+
+
+@pytest.mark.parametrize("algorithm", POINT_TO_POINT)
+def test_death_of_ranks_point_to_point_ends_in_right_bytes_or_a_clear_error(algorithm: str) -> None:
+    @fewer
+    @seed(f"point to point deaths {algorithm}")
+    @given(cases(algorithm, loss=0.1, deaths=2))
     def check(case: Case) -> None:
         run_case(case)
 
