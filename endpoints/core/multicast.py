@@ -121,7 +121,7 @@ class ReliableMulticast:
             return
         self._timers.stop(Timer.TOKEN)
         chunk_ns = self._s.timing.chunk_ns
-        offset = self._turn.slot * chunk_ns * self._s.config.send_batch
+        offset = self._turn.offset_chunks(self._s.config.send_batch) * chunk_ns
         self._sender.begin(now + offset, chunk_ns * self._turn.share)
         self._pass_token(now)
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+HEAD_START_CHUNKS = 32
+"""Chunks with which every receiving link's queue begins: a root that wakes late then leaves no link idle."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -23,6 +26,13 @@ class Turn:
     successor: int | None
     share: int
     slot: int
+
+    def offset_chunks(self, batch: int) -> int:
+        """When to begin after being activated, in chunk times; negative is overdue: to be caught up at once.
+
+        Roots whose turn came by a token begin at once on what the ones before have left in the queues.
+        """
+        return self.slot * batch - HEAD_START_CHUNKS if self.position == 0 else 0
 
 
 def chain_bounds(roots: int, chains: int) -> list[tuple[int, int]]:

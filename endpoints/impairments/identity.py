@@ -26,8 +26,22 @@ _KIND[Opcode.UD_SEND_ONLY_IMM] = UD
 _KIND[Opcode.RC_READ_RESPONSE_FIRST : Opcode.RC_READ_RESPONSE_ONLY + 1] = RESPONSE
 _KIND[Opcode.RC_ACKNOWLEDGE] = ACK
 
-_LOW_24: Final = np.uint32(0xFFFFFF)
 _SMALLEST: Final = layout.EXTENDED + layout.ICRC_LEN
+
+_OFFSETS: Final = (layout.IP_SRC, layout.BTH_RESV8A, layout.BTH_ACKREQ, layout.UD_IMM)
+_BYTES: Final = np.array([offset + i for offset in _OFFSETS for i in range(4)])
+_MASKS: Final = np.array([0xFFFFFFFF, 0xFFFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
+"""The words of 4 bytes that hold sender, queue pair, PSN and immediate, and the bits of them that count."""
+_NONE: Final = np.uint32(0)
+
+_GAMMA: Final = np.uint64(0x9E3779B97F4A7C15)
+_ROUNDS: Final = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+_LAST: Final = np.uint64(31)
+_BYTE: Final = np.uint64(8)
+_THREE_BYTES: Final = np.uint64(24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +63,14 @@ class Identities:
     def of(cls, frames: U8, lengths: npt.NDArray[Any]) -> Identities:
         """Read the identities of frames of shape (n, stride)."""
         roce = lengths >= _SMALLEST
-        if frames.shape[1] < _SMALLEST:
-            frames = np.zeros((len(lengths), layout.UD_PAYLOAD), np.uint8)
+        if frames.shape[1] < layout.UD_PAYLOAD:
+            wide = np.zeros((len(lengths), layout.UD_PAYLOAD), np.uint8)
+            wide[:, : frames.shape[1]] = frames
+            frames = wide
         opcode = frames[:, layout.BTH]
         kind = _KIND[opcode]
-        sender, psn = _word(frames, layout.IP_SRC), _word(frames, layout.BTH_ACKREQ) & _LOW_24
-        qpn = _word(frames, layout.BTH_RESV8A) & _LOW_24
-        imm = np.zeros(len(lengths), np.uint32)
-        if frames.shape[1] >= layout.UD_PAYLOAD:
-            imm = np.where(kind == UD, _word(frames, layout.UD_IMM), imm)
+        sender, qpn, psn, imm = (frames.take(_BYTES, axis=1).view(">u4").astype(np.uint32) & _MASKS).T
+        imm = np.where(kind == UD, imm, _NONE)
         return cls(roce, sender, opcode, kind, psn, imm, _join(sender, kind, qpn, psn, imm))
 
 
@@ -75,19 +88,15 @@ def salt(seed: int, host: int, direction: str, kind: str, ordinal: int) -> int:
 
 def mix(state: U64) -> U64:
     """The next number of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ state >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ state >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return state ^ state >> np.uint64(31)
+    state = state + _GAMMA
+    for shift, factor in _ROUNDS:
+        state ^= state >> shift
+        state *= factor
+    state ^= state >> _LAST
+    return state
 
 
 def _join(sender: U32, kind: npt.NDArray[np.uint8], qpn: U32, psn: U32, imm: U32) -> U64:
-    wide = np.uint64
-    first = sender.astype(wide) << wide(8) | kind
-    second = qpn.astype(wide) << wide(24) | psn
-    return mix(mix(mix(first) ^ second) ^ imm.astype(wide))
-
-
-def _word(frames: U8, offset: int) -> U32:
-    """The 4 bytes at ``offset`` of each row, as integers."""
-    return frames[:, offset : offset + 4].view(">u4")[:, 0].astype(np.uint32)
+    first = sender.astype(np.uint64) << _BYTE | kind
+    second = qpn.astype(np.uint64) << _THREE_BYTES | psn
+    return mix(mix(mix(first) ^ second) ^ imm)

@@ -24,6 +24,7 @@ from endpoints.impairments.spec import ImpairmentSpec, bounds
 
 _CERTAIN: Final = 1 << 53
 """Chances are 53-bit numbers, as exact as the probability itself."""
+_SPARE_BITS: Final = np.uint64(64 - 53)
 
 
 class Hit(NamedTuple):
@@ -61,7 +62,7 @@ class _Rule:
         """Which packets it is for, by identity and by the number that each has rolled."""
         hit: Bool
         if self.spec.psns is None:
-            hit = rolls >> np.uint64(64 - 53) < self.threshold
+            hit = rolls >> _SPARE_BITS < self.threshold
         else:
             hit = self._lists(packets.psn) & (attempts < self.spec.sightings)
         if self.spec.senders:
@@ -105,6 +106,7 @@ class Impairer:
             if spec.acts_at(host, direction):
                 self._rules.append(rule)
                 ordinals[spec.kind] += 1
+        self._salts = np.array([[rule.salt] for rule in self._rules], np.uint64)
 
     def apply(self, frames: U8, lengths: Lengths, now_ns: int) -> list[Part]:
         """What is to be handed on now of frames of shape (n, stride), in order, as further such pairs.
@@ -129,9 +131,9 @@ class Impairer:
     def judge(self, packets: Identities, lengths: Lengths) -> Fates | None:
         """What becomes of packets of ``lengths`` bytes each, or None if nothing does; this counts as seeing them."""
         attempts = self._sightings.count(packets.key)
+        again = attempts.view(np.uint64)
         fates: Fates | None = None
-        for rule in self._rules:
-            rolls = mix(mix(packets.key ^ rule.salt) ^ attempts.astype(np.uint64))
+        for rule, rolls in zip(self._rules, mix(mix(packets.key ^ self._salts) ^ again), strict=True):
             hit = packets.roce & rule.strikes(packets, attempts, rolls)
             if fates is not None:
                 hit &= fates.copies > 0  # what is lost already is not struck again
@@ -147,10 +149,9 @@ class Impairer:
         self.counters[kind] += len(rows)
         if self._log_limit is not None:
             rows = rows[: max(0, self._log_limit - len(self.log))]
-        for row in rows:
-            sender, opcode = self._ranks.get(int(packets.sender[row])), int(packets.opcode[row])
-            imm = int(packets.imm[row]) if packets.kind[row] == UD else None
-            self.log.append(Hit(kind, sender, opcode, int(packets.psn[row]), imm, int(attempts[row])))
+        columns = (packets.sender, packets.opcode, packets.psn, packets.imm, packets.kind == UD, attempts)
+        for address, opcode, psn, imm, numbered, attempt in zip(*(c[rows].tolist() for c in columns), strict=True):
+            self.log.append(Hit(kind, self._ranks.get(address), opcode, psn, imm if numbered else None, attempt))
 
 
 def make_impairer(

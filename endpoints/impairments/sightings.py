@@ -21,13 +21,13 @@ class Sightings:
     def count(self, keys: U64) -> I64:
         """Earlier sightings of each of ``keys``, in order; they are sightings themselves for what follows."""
         young, old = self._young, self._old
-        attempts = np.empty(len(keys), np.int64)
-        for row, key in enumerate(keys.tolist()):
+        attempts: list[int] = []
+        for key in keys.tolist():
             seen = young.get(key)
             if seen is None:
                 seen = old.get(key, 0)
-            attempts[row] = seen
+            attempts.append(seen)
             young[key] = seen + 1
         if len(young) >= self._generation:
             self._young, self._old = {}, young
-        return attempts
+        return np.array(attempts, np.int64)
