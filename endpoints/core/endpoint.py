@@ -118,6 +118,8 @@ class Endpoint:
             if reason is not None:
                 self.counters[f"rc_{reason}"] += 1
         self._drain_bulk(now)
+        if batch.rc and self.operation is not None and self.operation.phase not in FINAL:
+            self.operation.after_batch()
         self._note_losses()
         self._settle(now)
 

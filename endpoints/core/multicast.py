@@ -251,6 +251,9 @@ class ReliableMulticast:
         if self._recovery is not None:
             self._recovery.arrived(peer, now)
         self._check_complete(now)
+
+    def after_batch(self) -> None:
+        """Announce what it brought in one message to each who waits, not one for each chunk."""
         self._supplier.progress()
 
     def on_read_refused(self, peer: int, context: int, now: int) -> None:

@@ -88,6 +88,9 @@ class Operation(Protocol):
     def on_write_refused(self, peer: int, now: int) -> None:
         """The peer does not expose its buffer any more."""
 
+    def after_batch(self) -> None:
+        """All of a batch has been handed over: what follows from it as a whole."""
+
     def on_peer_lost(self, peer: int, now: int) -> None:
         """A peer does not answer any more."""
 

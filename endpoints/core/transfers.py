@@ -216,6 +216,9 @@ class ScheduledTransfers:
     def on_read_refused(self, peer: int, context: int, now: int) -> None:
         """Nothing is ever READ."""
 
+    def after_batch(self) -> None:
+        """Nothing: what arrived is forwarded when there is room to send."""
+
     # -- time ---------------------------------------------------------------------------------------------------
 
     def handle_timer(self, now: int) -> None:
