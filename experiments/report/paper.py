@@ -119,7 +119,8 @@ def growth(algorithm: str) -> Callable[[Evidence], Found | None]:
             ranks = sorted({operation.run.ranks for operation in group})
             if len(ranks) > 1:
                 few, many = ([o for o in group if o.run.ranks == count] for count in (ranks[0], ranks[-1]))
-                return Found(1.0, median(o.seconds for o in many) / median(o.seconds for o in few), [*few, *many])
+                ratio = median(o.seconds for o in many) / median(o.seconds for o in few)
+                return Found(_busiest(many, few), ratio, [*few, *many])
         return None
 
     return find

@@ -74,7 +74,7 @@ def _draw(axes: Axes, panel: Panel) -> list[str]:
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, most * 1.18)
     axes.set_xlabel("bytes on all links (MiB)")
-    axes.set_title(style.broken(panel.title, 52))
+    axes.set_title(style.broken(panel.title, 44))
     return tiers
 
 
