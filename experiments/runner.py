@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from controller.dumps import parse_rules
+from controller.dumps import DumpError, parse_rules
 from controller.live import Live
 from controller.plan import Plan, make_plan
 from controller.prove import compare, prove
@@ -204,7 +204,10 @@ def _prove(fabric: Fabric, ovs: PrivateOvs, plan: Plan, progress: Progress) -> N
     """Read back what the switches hold, compare it with the plan, and prove it, before any traffic."""
     found = {}
     for switch in fabric.switches:
-        found[switch.name] = parse_rules(ovs.dump_flows(switch.name), ovs.dump_groups(switch.name))
+        try:
+            found[switch.name] = parse_rules(ovs.dump_flows(switch.name), ovs.dump_groups(switch.name))
+        except DumpError as problem:
+            raise ExperimentFailed(f"the switches' rules are wrong: {switch.name}: {problem}") from None
         progress.advance(len(found), len(fabric.switches))
     members = {group: set(fabric.host) for group in plan.trees}
     problems = compare(plan.rules, found) or prove(fabric, found, members)

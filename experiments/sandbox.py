@@ -179,25 +179,33 @@ def _supervise(main: Callable[[], int], rundir: Path) -> int:
             sys.stdout.flush()
         finally:
             os._exit(code)
-    for number in signals.STOP:
-        signal.signal(number, lambda number, _frame: os.kill(pid, number))
-    _let_signals_through()
-    while (ended := os.wait())[0] != pid:
-        pass
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals.STOP)
-    if os.WIFSIGNALED(ended[1]):
-        complain(f"the run's main process was killed by {signal.Signals(os.WTERMSIG(ended[1])).name}")
+    status = _tend(pid)
+    if os.WIFSIGNALED(status):
+        complain(f"the run's main process was killed by {signal.Signals(os.WTERMSIG(status)).name}")
         return 1
-    return os.WEXITSTATUS(ended[1])
+    return os.WEXITSTATUS(status)
+
+
+def _tend(pid: int) -> int:
+    """Pass stop signals on to ``pid`` and collect every process that ends, until ``pid`` does; its status.
+
+    Stop signals are blocked and stay so: they are waited for together with the ends of processes. A handler would miss
+    one that comes after its last chance to run and before a blocking call, until something else ends that call.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+    while True:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:  # one signal may stand for many ends
+            if ended[0] == pid:
+                return ended[1]
+        number = signal.sigwait({*signals.STOP, signal.SIGCHLD})
+        if number != signal.SIGCHLD:
+            os.kill(pid, number)
 
 
 def _interruptible(main: Callable[[], int]) -> int:
-    _let_signals_through()
-    return main()
-
-
-def _let_signals_through() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOP)
+    return main()
 
 
 def _loopback_up() -> None:

@@ -70,8 +70,12 @@ class EmulatedFabric:
         try:
             self._build(self.net)
             self._configure()
-        except BaseException:
+        except BaseException as problem:
             self.stop()
+            if isinstance(problem, Exception | SystemExit):
+                self._ovs.check()  # switches that are dead are the reason, whatever failed for the want of them
+            if type(problem) in (Exception, SystemExit):  # Mininet raises no other
+                raise BuildError(f"Mininet: {problem}") from problem
             raise
         return self
 
@@ -110,6 +114,7 @@ class EmulatedFabric:
         tc.batch("ip", (f"link set dev {name} mtu {self._spec.mtu}" for name in self._switch_interfaces()))
         net.build()
         net.start()
+        self._ovs.check()  # Mininet does not look at how ovs-vsctl ended
         self._step()
 
     def _switch_interfaces(self) -> list[str]:

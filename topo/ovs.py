@@ -25,6 +25,8 @@ from topo.counters import Counters, parse_datapath
 START_TIMEOUT_S = 20.0
 COMMAND_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
+CTL_TIMEOUT_S = 30
+"""After which OVS's own programs give up, whoever calls them: without ovs-vswitchd, ovs-vsctl would wait for ever."""
 
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 
@@ -53,7 +55,8 @@ class PrivateOvs:
     @property
     def env(self) -> dict[str, str]:
         """Variables by which ovs-vsctl, ovs-ofctl and the others find this instance."""
-        return dict.fromkeys(("OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"), str(self.rundir))
+        places = dict.fromkeys(("OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"), str(self.rundir))
+        return {**places, "OVS_CTL_TIMEOUT": str(CTL_TIMEOUT_S)}
 
     @property
     def pids(self) -> dict[str, int]:

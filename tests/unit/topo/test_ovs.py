@@ -52,3 +52,7 @@ def test_only_warnings_and_worse_are_picked_from_both_logs(tmp_path: Path) -> No
 
 def test_stop_without_start_is_harmless(tmp_path: Path) -> None:
     PrivateOvs(tmp_path).stop()
+
+
+def test_every_program_gives_up_at_some_time(tmp_path: Path) -> None:
+    assert int(PrivateOvs(tmp_path).env["OVS_CTL_TIMEOUT"]) > 0
