@@ -34,11 +34,15 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """By directed link, as the kernel counts at the sending interface; and what others count differently."""
+    """By directed link, as the kernel counts at the sending interface; and what others count differently.
+
+    ``interfaces`` has all that the kernel counted at each interface, by its name.
+    """
 
     link_bytes: dict[str, int]
     link_packets: dict[str, int]
     mismatches: list[PortMismatch]
+    interfaces: dict[str, Counters]
 
 
 def moved(fabric: Fabric, before: Reading, after: Reading) -> Moved:
@@ -59,7 +63,8 @@ def moved(fabric: Fabric, before: Reading, after: Reading) -> Moved:
             if len(set(values.values())) > 1:
                 quiet = before.quiet and after.quiet
                 mismatches.append(PortMismatch(link=link, quantity=quantity, counted=values, quiet=quiet))
-    return Moved(size, packets, mismatches)
+    interfaces = {name: now - before.kernel[name] for name, now in after.kernel.items() if name in before.kernel}
+    return Moved(size, packets, mismatches, interfaces)
 
 
 def _ends(fabric: Fabric) -> Iterator[tuple[str, int]]:

@@ -39,7 +39,7 @@ LEAD_S = 0.05
 LEAD_PER_RANK_S = 0.003
 AFTER_FAILURE_S = 3.0
 """Time that the others have to end, too, once one rank has failed."""
-LOOK_S = 0.2
+LOOK_S = 0.1
 
 _T = TypeVar("_T")
 
@@ -72,6 +72,11 @@ class Ranks:
             if host.process.is_alive():
                 host.process.kill()
                 host.process.join()
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process id of each rank's endpoint."""
+        return {host.rank: host.process.pid for host in self._hosts if host.process.pid is not None}
 
     def enter(self, namespaces: list[str], interfaces: list[str], impairments: tuple[ImpairmentSpec, ...]) -> None:
         """Every endpoint enters its host, opens its ring and joins the trees; returns when all are ready."""

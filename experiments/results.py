@@ -15,6 +15,7 @@ from experiments.scenario import Scenario
 
 VERSION: Literal[1] = 1
 SUMMARY = "summary.json"
+Verdict = Literal["valid", "overloaded", "invalid", "unknown"]
 
 
 class _Value(BaseModel):
@@ -61,6 +62,19 @@ class PortMismatch(_Value):
     quiet: bool
 
 
+class Fidelity(_Value):
+    """Whether the emulation was true: whether this machine kept up with the network that it played.
+
+    ``overloaded``: it did not, and the times say more about it than about the network. ``invalid``: frames are missing
+    and nothing says why, or links are not as asked. ``figures``, the worst of each: ``unread_ms`` that frames lay at a
+    switch, ``late_ms`` of endpoints, ``host_waited`` and ``switch_busy`` as parts of the time, ``probe_ratio``.
+    """
+
+    verdict: Verdict = "unknown"
+    reasons: list[str] = ["not assessed"]
+    figures: dict[str, float] = {}
+
+
 class Run(_Value):
     """One operation of one algorithm.
 
@@ -96,6 +110,7 @@ class Run(_Value):
     host_tx_bytes: dict[str, int] = {}
     cpu: dict[str, float] = {}
     extra_seconds: dict[str, float] = {}
+    fidelity: Fidelity = Fidelity()
 
 
 class Skipped(_Value):
@@ -103,13 +118,6 @@ class Skipped(_Value):
 
     algorithm: str
     reason: str
-
-
-class Fidelity(_Value):
-    """Whether the emulation was true: whether this machine kept up with the network that it played."""
-
-    verdict: Literal["valid", "overloaded", "unknown"] = "unknown"
-    reasons: list[str] = ["not assessed"]
 
 
 class Summary(_Value):

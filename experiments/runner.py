@@ -26,6 +26,10 @@ from experiments.data import Data
 from experiments.errors import EnvironmentMissing, ExperimentFailed
 from experiments.external.registry import External
 from experiments.external.site import Place
+from experiments.fidelity.observe import observe
+from experiments.fidelity.sampler import Sampler
+from experiments.fidelity.samples import Watched
+from experiments.fidelity.verdict import assess, combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests, excuses
 from experiments.link_theory import LinkTheory
@@ -35,6 +39,7 @@ from experiments.ranks import Ranks
 from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario
 from experiments.ui import Progress
+from topo.counters import Counters
 from topo.fabric import Fabric, interface, link_key
 from topo.mininet_net import BuildError, EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
@@ -74,7 +79,12 @@ def run(
         sysctls=dict(settings),
     )
     summary = Summary(
-        scenario=scenario, platform=info, hosts=[host.name for host in scenario.by_rank], runs=runs, skipped=skipped
+        scenario=scenario,
+        platform=info,
+        hosts=[host.name for host in scenario.by_rank],
+        runs=runs,
+        skipped=skipped,
+        fidelity=combine(run.fidelity for run in runs),
     )
     folder.write(SUMMARY, summary.to_json())
     folder.publish()
@@ -159,12 +169,15 @@ def _experiment(
         _prove(fabric, ovs, plan, progress)
         running = stack.enter_context(captures(scenario, net, folder))
 
+        sampler = Sampler(ovs.pids["ovs-vswitchd"], ranks.pids)
+
         def check() -> None:
             """What the endpoints would not miss, or only after their patience and as somebody else's fault."""
             ovs.check()
             controller.check()
             for capture in running:
                 capture.check()
+            sampler.look()
 
         places = [
             Place(host.name, host.ip, interface(host.name, 0), net.host_pid(host.name)) for host in scenario.by_rank
@@ -179,7 +192,19 @@ def _experiment(
             excused=excuses(scenario, platform),
         )
         stack.enter_context(guests)
-        yield _Experiment(scenario, folder, progress, ranks, guests, buffers, check, PortReader(net, controller), plan)
+        yield _Experiment(
+            scenario,
+            folder,
+            progress,
+            ranks,
+            guests,
+            buffers,
+            check,
+            PortReader(net, controller),
+            plan,
+            sampler,
+            platform,
+        )
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
@@ -229,6 +254,8 @@ class _Experiment:
         check: Callable[[], None],
         ports: PortReader,
         plan: Plan,
+        sampler: Sampler,
+        platform: Platform,
     ) -> None:
         self._scenario = scenario
         self._folder = folder
@@ -241,6 +268,8 @@ class _Experiment:
         self._links = LinkTheory(
             scenario.fabric, tuple(plan.trees.values()), [host.name for host in scenario.by_rank], scenario.mtu
         )
+        self._sampler = sampler
+        self._platform = platform
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
         self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
@@ -278,14 +307,16 @@ class _Experiment:
             return
         self._buffers.prepare(algorithm, self._data)
         before = self._ports.read()
+        self._sampler.begin()
         measured, error = self._guests.run(algorithm, self._buffers, self._limit(algorithm))
+        watched = self._sampler.end()
         moved = port_traffic.moved(self._scenario.fabric, before, self._ports.read())
         self._check()
         self._progress.phase("verify", None)
         wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
         error = error or _complaint(wrong)
         if iteration >= 1 or error is not None:
-            yield self._record(
+            result = self._record(
                 algorithm,
                 max(iteration, 1),
                 moved,
@@ -295,10 +326,13 @@ class _Experiment:
                 cpu={"endpoints": measured.cpu_seconds} if measured else {},
                 extra_seconds=measured.extra_seconds if measured else {},
             )
+            yield self._judged(result, (), watched, moved.interfaces)
 
     def _operation(self, algorithm: Collective, iteration: int) -> Run:
         before = self._ports.read()
+        self._sampler.begin()
         reports = self._ranks.run(algorithm, self._data, self._told)
+        watched = self._sampler.end()
         moved = port_traffic.moved(self._scenario.fabric, before, self._ports.read())
         self._check()
         error = judge.diagnosis(reports, self._names)
@@ -306,7 +340,15 @@ class _Experiment:
         wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
         error = error or _complaint(wrong)
         self._write_hits(reports, f"{algorithm.name}-{iteration}")
-        return self._result(algorithm, iteration, reports, moved, wrong, error)
+        result = self._result(algorithm, iteration, reports, moved, wrong, error)
+        return self._judged(result, reports, watched, moved.interfaces)
+
+    def _judged(
+        self, result: Run, reports: Sequence[RankResult], watched: Watched, counted: Mapping[str, Counters]
+    ) -> Run:
+        """The result with the verdict on whether it was true."""
+        seen = observe(self._scenario, result, reports, watched, counted, self._platform.datapath)
+        return result.model_copy(update={"fidelity": assess(seen)})
 
     def _told(self, phase: str, received: int, chunks: int) -> None:
         self._check()

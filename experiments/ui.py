@@ -15,7 +15,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from experiments import theory
-from experiments.results import Run, Summary
+from experiments.results import Fidelity, Run, Summary
 from experiments.units import format_rate, format_size
 
 
@@ -149,8 +149,22 @@ def _row(run: Run, summary: Summary, *, scaled: bool) -> list[str]:
         str(run.wrong_bytes),
         str(run.packets.recovered),
         *([f"{alg * scale / 1e9:.2f}", f"{bus * scale / 1e9:.2f}"] if scaled else []),
-        "verified" if run.verified else "FAILED",
+        _status(run),
     ]
+
+
+def _status(run: Run) -> str:
+    """Whether its bytes are right, and where its time is not to be trusted, that."""
+    if not run.verified:
+        return "FAILED"
+    return run.fidelity.verdict if run.fidelity.verdict in ("overloaded", "invalid") else "verified"
+
+
+def fidelity_lines(fidelity: Fidelity) -> list[str]:
+    """The verdict on the emulation, a line for each reason."""
+    if not fidelity.reasons:
+        return [f"fidelity: {fidelity.verdict}"]
+    return [f"fidelity: {fidelity.verdict}: {reason}" for reason in fidelity.reasons]
 
 
 def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
@@ -166,6 +180,7 @@ def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
             says = ", ".join(f"{who} {value}" for who, value in first.counted.items())
             lines.append(f"{run.algorithm}: ports' counters disagree ({count}): {first.link} {first.quantity}: {says}")
     lines += [f"{entry.algorithm}: skipped, {entry.reason}" for entry in summary.skipped]
+    lines += fidelity_lines(summary.fidelity)
     print_table(summary_table(summary), [*lines, f"results in {folder}"], plain=plain)
 
 

@@ -15,6 +15,7 @@ from typing import Protocol
 from endpoints.core.events import Event
 from endpoints.core.packets import U8
 from endpoints.io.clock import now_ns
+from endpoints.io.lateness import Lateness
 from endpoints.station import Arrivals, Frame, Lengths, Station
 
 NAP_NS = 40_000_000
@@ -74,12 +75,15 @@ class Loop:
         nap_ns: int,
     ) -> None:
         self.send_failures = 0
+        self.lateness = Lateness()
         self._station = station
         self._ring = ring
         self._on_event = on_event
         self._nap_ns = nap_ns
         self._due: int | None = 0
         """The station's next deadline as of the last sleep; calling its timers too early is harmless."""
+        self._promised: int | None = None
+        """The next deadline beyond which the last sleep was not meant to last."""
         self._interrupt = interrupt
         self._poll = select.poll()
         self._poll.register(ring.fileno(), select.POLLIN)
@@ -98,6 +102,8 @@ class Loop:
         """Receive, timers, transmit, events, once; what came."""
         arrivals = self._receive()
         now = now_ns()
+        if self._promised is not None and self._promised <= now:
+            self.lateness.note(now - self._promised)
         if self._due is not None and self._due <= now:
             self._station.handle_timer(now)
         self._transmit()
@@ -129,6 +135,7 @@ class Loop:
     def _sleep(self, arrivals: Arrivals, at_most: int | None) -> bool:
         """Sleep as long as nothing needs doing; true if interrupted."""
         self._due = self._station.next_timeout()
+        self._promised = self._station.next_departure()
         if arrivals is not Arrivals.CONTROL:
             nap = min(_LONGEST_NAP_NS[arrivals], self._nap_ns)
             awaited = self._station.endpoint.awaited_ns() if arrivals is Arrivals.WRITES else 0
@@ -137,7 +144,7 @@ class Loop:
             missing = self._station.endpoint.missing_ns()
             if arrivals is not Arrivals.READS or missing:
                 nap = min(nap, missing)
-            wait = _until(nap, self._station.next_departure(), at_most)
+            wait = _until(nap, self._promised, at_most)
             if wait is not None and wait > 0:
                 time.sleep(wait / 1e9)
             return False

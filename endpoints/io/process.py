@@ -33,6 +33,7 @@ from endpoints.core.states import Phase
 from endpoints.impairments.impairer import Impairer, make_impairer
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.clock import now_ns
+from endpoints.io.lateness import Lateness
 from endpoints.io.loop import Loop, nap_for
 from endpoints.io.ring import Ring
 from endpoints.io.roce_port import RocePort
@@ -106,6 +107,10 @@ class RankResult:
     counters: dict[str, int]
     ring_dropped: int
     cpu_seconds: float
+    late_ns: int = 0
+    """The longest that something due had to wait for the processor."""
+    late_counts: tuple[int, ...] = ()
+    """How often something waited, by class of ``io.lateness.BOUNDS_NS``."""
     hits: list[tuple[Any, ...]] = field(default_factory=list)
 
 
@@ -224,6 +229,7 @@ class _Host:
         hits = {way: len(fault.log) for way, fault in self._faults.items() if fault is not None}
         cpu = time.process_time()
         self.loop.run_until(lambda: False, at_most=command.start_at)
+        self.loop.lateness = late = Lateness()
         self.endpoint.begin(now_ns())
         self.loop.run_until(self._finished)
         return RankResult(
@@ -233,6 +239,8 @@ class _Host:
             counters={name: n - counted.get(name, 0) for name, n in self._counters().items()},
             ring_dropped=self._ring.statistics()[1] - dropped,
             cpu_seconds=time.process_time() - cpu,
+            late_ns=late.longest_ns,
+            late_counts=tuple(late.counts),
             hits=[
                 (way, *hit)
                 for way, fault in self._faults.items()

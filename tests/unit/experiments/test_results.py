@@ -39,7 +39,7 @@ def test_the_file_has_the_keys_that_every_reader_relies_on() -> None:
     written = json.loads(a_summary(a_run()).to_json())
     assert set(written) == {"version", "scenario", "platform", "hosts", "runs", "skipped", "fidelity"}
     assert written["version"] == 1
-    assert written["fidelity"] == {"verdict": "unknown", "reasons": ["not assessed"]}
+    assert written["fidelity"] == {"verdict": "unknown", "reasons": ["not assessed"], "figures": {}}
     assert written["platform"]["datapath"] == "user"
     assert set(written["runs"][0]) >= {
         *("algorithm", "ranks", "bytes_per_rank", "verified", "seconds", "limit_seconds", "limit_ratio"),

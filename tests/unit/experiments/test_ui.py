@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.measure import Measurement
 
-from experiments.results import Packets, PlatformInfo, Run, Summary
+from experiments.results import Fidelity, Packets, PlatformInfo, Run, Summary
 from experiments.scenario import Scenario
-from experiments.ui import print_summary, summary_table
+from experiments.ui import fidelity_lines, print_summary, summary_table
 
 
 def summary(**fields: object) -> Summary:
@@ -52,3 +52,19 @@ def test_scaled_bandwidths_stand_beside_the_measured_ones_and_only_with_a_scale(
         "busbw\n×1000\n(GB/s)",
     ]
     assert set(headers[0]) <= set(headers[1])
+
+
+def test_a_verdict_on_the_emulation_is_a_line_for_each_reason() -> None:
+    assert fidelity_lines(Fidelity(verdict="valid", reasons=[])) == ["fidelity: valid"]
+    two = Fidelity(verdict="overloaded", reasons=["one", "two"])
+    assert fidelity_lines(two) == ["fidelity: overloaded: one", "fidelity: overloaded: two"]
+
+
+def test_an_operation_whose_time_is_not_to_be_trusted_is_marked_in_the_table() -> None:
+    from rich.console import Console
+
+    slow = summary().runs[0].model_copy(update={"fidelity": Fidelity(verdict="overloaded", reasons=["one"])})
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(summary_table(summary().model_copy(update={"runs": [slow]})))
+    assert "overloaded" in shown.get()

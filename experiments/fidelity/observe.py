@@ -1,0 +1,57 @@
+"""One operation as ``verdict`` wants to see it: what was watched from outside, and what its endpoints say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+from endpoints.core.communicator import FRAME_OVERHEAD_UD
+from endpoints.core.pacing import wire_ns
+from experiments.fidelity.samples import Watched
+from experiments.fidelity.verdict import Observed
+from experiments.results import Run
+from experiments.scenario import Scenario
+from topo.counters import Counters
+
+
+class TimedReport(Protocol):
+    """What ``endpoints.io.process.RankResult`` says."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def late_ns(self) -> int: ...
+    @property
+    def ring_dropped(self) -> int: ...
+
+
+def observe(
+    scenario: Scenario,
+    run: Run,
+    reports: Sequence[TimedReport],
+    watched: Watched,
+    counted: Mapping[str, Counters],
+    datapath: Literal["kernel", "user"],
+) -> Observed:
+    """``counted`` is what every interface counted during the operation, by its name."""
+    names = [host.name for host in scenario.by_rank]
+    ports = {name for name in counted if name not in {f"{host}-eth0" for host in names}}
+    elapsed_ns = run.seconds * 1e9 if run.seconds else float(watched.after.at_ns - watched.before.at_ns)
+    switching = watched.switching
+    chunk_ns = wire_ns(scenario.mtu + FRAME_OVERHEAD_UD, scenario.link_rate_bps)
+    dropped = {name: c.rx_dropped + c.tx_dropped for name, c in counted.items()}
+    return Observed(
+        rate_bps=scenario.link_rate_bps,
+        datapath=datapath,
+        seconds=run.seconds,
+        limit_ratio=run.limit_ratio,
+        burst_s=scenario.send_batch * chunk_ns / 1e9,
+        oversleep_s=scenario.protocol.scheduling_ns / 1e9,
+        unread_bytes={port: waiting for port, waiting in watched.waiting.items() if port in ports},
+        switch_busy=None if switching is None else (switching.ran_ns + switching.waited_ns) / elapsed_ns,
+        host_waited=watched.host_waited_ns / elapsed_ns,
+        late_s={names[report.rank]: report.late_ns / 1e9 for report in reports},
+        socket_drops={port: drops for port, drops in watched.socket_drops.items() if port in ports},
+        ring_drops={names[report.rank]: report.ring_dropped for report in reports if report.ring_dropped},
+        kernel_drops={name: count for name, count in dropped.items() if count > 0},
+    )

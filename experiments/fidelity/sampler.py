@@ -1,0 +1,95 @@
+"""Watches the machine while an operation is on; what it finds is judged by ``verdict``.
+
+During the operation it only reads one file of the kernel, some ten times a second, which no run notices; what needs a
+program to be started is asked for before and after.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from experiments.fidelity.samples import (
+    Schedule,
+    Totals,
+    Watched,
+    parse_queue_drops,
+    parse_schedule,
+    parse_socket_drops,
+    parse_waiting,
+)
+
+PROGRAM_TIMEOUT_S = 10.0
+
+
+class Sampler:
+    """``switching`` is the pid of ovs-vswitchd, ``hosts`` those of the endpoints by rank.
+
+    Lives in the network namespace of the switches, once their ports are there.
+    """
+
+    def __init__(self, switching: int, hosts: Mapping[int, int]) -> None:
+        self._switching = switching
+        self._hosts = dict(hosts)
+        self._names = dict(socket.if_nameindex())
+        self._before = Totals(0)
+        self._waiting: Counter[str] = Counter()
+        self._looks = 0
+
+    def begin(self) -> None:
+        """An operation begins."""
+        self._waiting.clear()
+        self._looks = 0
+        self._before = self._totals()
+
+    def look(self) -> None:
+        """See what waits at the switches' ports at this moment."""
+        self._looks += 1
+        for index, waiting in parse_waiting(_read(Path("/proc/net/packet"))).items():
+            name = self._names.get(index)
+            if name is not None:
+                self._waiting[name] = max(self._waiting[name], waiting)
+
+    def end(self) -> Watched:
+        """The operation has ended: all that was seen of it."""
+        return Watched(self._before, self._totals(), dict(self._waiting), self._looks)
+
+    def _totals(self) -> Totals:
+        return Totals(
+            at_ns=time.monotonic_ns(),
+            switching=self._threads(),
+            hosts={rank: found for rank, pid in self._hosts.items() if (found := _schedule(Path(f"/proc/{pid}")))},
+            queue_drops=parse_queue_drops(_says("tc", "-s", "-j", "qdisc", "show")),
+            socket_drops=parse_socket_drops(_says("ss", "-0", "-a", "-m", "-n")),
+        )
+
+    def _threads(self) -> dict[str, Schedule]:
+        with suppress(OSError):  # it has ended; whoever checks on it says so
+            threads = list(Path(f"/proc/{self._switching}/task").iterdir())
+            return {thread.name: found for thread in threads if (found := _schedule(thread))}
+        return {}
+
+
+def _schedule(folder: Path) -> Schedule | None:
+    """None for a thread that has ended, and where the kernel does not keep these times."""
+    with suppress(ValueError):
+        return parse_schedule(_read(folder / "schedstat"))
+    return None
+
+
+def _read(file: Path) -> str:
+    with suppress(OSError):
+        return file.read_text(encoding="ascii")
+    return ""
+
+
+def _says(*command: str) -> str:
+    """A program's report; empty where it is missing or fails, for a run does not end because it is watched."""
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PROGRAM_TIMEOUT_S).stdout
+    return ""

@@ -1,0 +1,113 @@
+"""What the machine says of itself while an operation is on: values, and the texts of the kernel, tc and ss behind them.
+
+Pure: ``sampler`` fetches the texts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A thread's life in nanoseconds: on a processor, and ready to run but waiting for one."""
+
+    ran_ns: int
+    waited_ns: int
+
+    def __sub__(self, earlier: Schedule) -> Schedule:
+        return Schedule(self.ran_ns - earlier.ran_ns, self.waited_ns - earlier.waited_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Everything that only grows. ``switching`` by thread of ovs-vswitchd, ``hosts`` by rank, drops by interface.
+
+    ``queue_drops`` are frames that found a link's queue full, ``socket_drops`` those that found the socket full by
+    which the userspace datapath receives from a port.
+    """
+
+    at_ns: int
+    switching: Mapping[str, Schedule] = field(default_factory=dict)
+    hosts: Mapping[int, Schedule] = field(default_factory=dict)
+    queue_drops: Mapping[str, int] = field(default_factory=dict)
+    socket_drops: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One operation: totals before and after it, and the most bytes of memory that waited unread at each port.
+
+    A frame takes more memory than its length. ``looks`` is how often the ports were looked at.
+    """
+
+    before: Totals
+    after: Totals
+    waiting: Mapping[str, int]
+    looks: int
+
+    @property
+    def switching(self) -> Schedule | None:
+        """The thread of ovs-vswitchd that ran longest; None where the kernel does not tell."""
+        first = self.before.switching
+        spent = [now - first[thread] for thread, now in self.after.switching.items() if thread in first]
+        return max(spent, key=lambda thread: thread.ran_ns, default=None)
+
+    @property
+    def host_waited_ns(self) -> int:
+        """The longest that the endpoint of a host waited for a processor altogether."""
+        first = self.before.hosts
+        return max((now - first[rank]).waited_ns for rank, now in self.after.hosts.items()) if first else 0
+
+    @property
+    def queue_drops(self) -> dict[str, int]:
+        """Frames that links' queues dropped in this operation, by sending interface."""
+        return _added(self.before.queue_drops, self.after.queue_drops)
+
+    @property
+    def socket_drops(self) -> dict[str, int]:
+        """Frames that the switches' sockets dropped in this operation, by receiving interface."""
+        return _added(self.before.socket_drops, self.after.socket_drops)
+
+
+def _added(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    grown = {name: count - before.get(name, 0) for name, count in after.items()}
+    return {name: count for name, count in grown.items() if count > 0}
+
+
+def parse_schedule(text: str) -> Schedule:
+    """From ``/proc/<pid>/schedstat`` (kernel: Documentation/scheduler/sched-stats.rst)."""
+    ran, waited, *_ = text.split()
+    return Schedule(int(ran), int(waited))
+
+
+def parse_queue_drops(text: str) -> dict[str, int]:
+    """Drops of the queues at the roots of all interfaces, from ``tc -s -j qdisc show``; a root counts its leaves'."""
+    return {entry["dev"]: entry["drops"] for entry in json.loads(text or "[]") if entry.get("root")}
+
+
+_SOCKET = re.compile(r"\*:(?P<name>\S+)\s.*?skmem:\([^)]*,d(?P<dropped>\d+)\)", re.DOTALL)
+
+
+def parse_socket_drops(text: str) -> dict[str, int]:
+    """Drops of packet sockets by interface, from ``ss -0 -a -m -n``; of several on one interface, the most."""
+    table: dict[str, int] = {}
+    for match in _SOCKET.finditer(text):
+        table[match["name"]] = max(table.get(match["name"], 0), int(match["dropped"]))
+    return table
+
+
+def parse_waiting(text: str) -> dict[int, int]:
+    """Bytes of memory that wait unread in packet sockets, by index of the interface, from ``/proc/net/packet``.
+
+    Columns: socket, references, type, protocol, interface, running, receive memory, user, inode.
+    """
+    table: dict[int, int] = {}
+    for line in text.splitlines()[1:]:
+        column = line.split()
+        index, waiting = int(column[4]), int(column[6])
+        table[index] = max(table.get(index, 0), waiting)
+    return table

@@ -1,0 +1,167 @@
+"""Whether the emulation was true: from what was observed to a verdict with reasons that a person can act on.
+
+The processors are always busy here, so that a busy one proves nothing. What proves something is its effect: frames
+that lie unread at a switch which would have forwarded them at once, timers that are served late, frames dropped where
+no network would drop them. Each bound stands here once, with its reason. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from experiments.results import Fidelity, Verdict
+from experiments.units import format_rate
+
+MEMORY_PER_BYTE = 2.2
+"""Socket memory for each byte of a full frame: 9,024 bytes for the 4,166 of a 4 KiB chunk (Linux 6.18)."""
+
+LAG_SHARE = 0.005
+"""Part of an operation for which a frame may lie unread at a switch. On two cores an Allgather of 16 hosts had 0.2 % at
+50 Mbit/s, where it reaches 0.96 of the limit, 1 to 2.4 % at 100 Mbit/s, where it reaches 0.90, and 20 % at 200."""
+
+LAG_BATCHES = 2
+"""Bursts of the endpoints that may lie unread at once, however short the operation: a switch takes what is there when
+its turn comes, and senders hand over ``send_batch`` frames at a time."""
+
+PROBE_LOW, PROBE_HIGH = 0.97, 1.03
+"""Part of its rate that an idle link must reach, and not exceed; HTB is within half a percent where timers are good."""
+
+RESERVE = 0.7
+"""Part of what an overloaded switch carried that a lower rate may ask for. Frames that come singly, as they do when
+there is no backlog, cost it more than frames that wait in a row."""
+
+SEVERITY: Sequence[Verdict] = ("valid", "unknown", "overloaded", "invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What was seen of one operation. Times in seconds, frames as counts.
+
+    ``limit_ratio`` is the part of the limit that it took; ``unread_bytes`` the most memory that waited at each port of
+    a switch; ``late_s`` by host; drops by interface or host; ``oversleep_s`` what the protocol's timers allow for.
+    """
+
+    rate_bps: int
+    datapath: str
+    seconds: float | None
+    limit_ratio: float | None
+    burst_s: float
+    oversleep_s: float
+    unread_bytes: Mapping[str, int] = field(default_factory=dict)
+    switch_busy: float | None = None
+    host_waited: float = 0.0
+    late_s: Mapping[str, float] = field(default_factory=dict)
+    socket_drops: Mapping[str, int] = field(default_factory=dict)
+    ring_drops: Mapping[str, int] = field(default_factory=dict)
+    kernel_drops: Mapping[str, int] = field(default_factory=dict)
+    unaccounted: tuple[str, ...] = ()
+
+    @property
+    def lag(self) -> tuple[float, str]:
+        """The longest that a link's frames lay unread, in seconds of the link, and the port."""
+        port, unread = max(self.unread_bytes.items(), key=lambda item: item[1], default=("", 0))
+        return unread / MEMORY_PER_BYTE * 8 / self.rate_bps, port
+
+    @property
+    def latest(self) -> tuple[float, str]:
+        """The longest that something due waited, and the host."""
+        host, late = max(self.late_s.items(), key=lambda item: item[1], default=("", 0.0))
+        return late, host
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """For the result file."""
+        figures = {
+            "unread_ms": self.lag[0] * 1e3,
+            "late_ms": self.latest[0] * 1e3,
+            "host_waited": self.host_waited,
+        }
+        if self.switch_busy is not None:
+            figures["switch_busy"] = self.switch_busy
+        return {name: round(value, 3) for name, value in figures.items()}
+
+
+def assess(seen: Observed) -> Fidelity:
+    """The verdict on one operation."""
+    if seen.seconds is None:
+        return Fidelity(verdict="unknown", reasons=["the operation did not finish"], figures=seen.figures)
+    if seen.unaccounted:
+        reasons = [*seen.unaccounted, *_overload(seen, seen.seconds)]
+        return Fidelity(verdict="invalid", reasons=reasons, figures=seen.figures)
+    reasons = list(_overload(seen, seen.seconds))
+    return Fidelity(verdict="overloaded" if reasons else "valid", reasons=reasons, figures=seen.figures)
+
+
+def assess_probe(ratio: float | None, path: str, rate_bps: int) -> Fidelity:
+    """The verdict on a link, by what one stream over an idle fabric reached of its rate; None: it was not measured."""
+    if ratio is None:
+        return Fidelity(verdict="valid", reasons=[])
+    figures = {"probe_ratio": round(ratio, 4)}
+    reached = f"one stream {path} over the idle fabric reached {ratio:.0%} of the links' {format_rate(rate_bps)}"
+    if ratio > PROBE_HIGH:
+        return Fidelity(verdict="invalid", reasons=[f"{reached}: links are not shaped as asked"], figures=figures)
+    if ratio < PROBE_LOW:
+        cure = "use a lower --bw, or stop what else runs on this machine"
+        return Fidelity(verdict="overloaded", reasons=[f"{reached}: {cure}"], figures=figures)
+    return Fidelity(verdict="valid", reasons=[], figures=figures)
+
+
+def combine(parts: Iterable[Fidelity]) -> Fidelity:
+    """The worst verdict of several, and the reasons for it, each once and with the number of its occurrences."""
+    all_parts = list(parts)
+    if not all_parts:
+        return Fidelity()
+    worst = max((part.verdict for part in all_parts), key=SEVERITY.index)
+    counted: Counter[str] = Counter()
+    shown: dict[str, str] = {}
+    for part in all_parts:
+        for reason in part.reasons:
+            kind = reason.partition(",")[0].partition(":")[0]
+            counted[kind] += 1
+            shown.setdefault(kind, reason)
+    reasons = [
+        f"{text} (so in {counted[kind]} of {len(all_parts)})" if counted[kind] > 1 else text
+        for kind, text in shown.items()
+    ]
+    figures: dict[str, float] = {}
+    for part in all_parts:
+        for name, value in part.figures.items():
+            figures[name] = max(value, figures.get(name, value))
+    return Fidelity(verdict=worst, reasons=reasons, figures=figures)
+
+
+def _overload(seen: Observed, seconds: float) -> Iterator[str]:
+    lag, port = seen.lag
+    if lag > max(LAG_SHARE * seconds, LAG_BATCHES * seen.burst_s):
+        yield f"switches fell behind, frames lay unread for {lag * 1e3:.0f} ms at {port}{_busy(seen)}: {_slower(seen)}"
+    if seen.socket_drops:
+        yield f"switches had no time to read, {_sum(seen.socket_drops)} lost{_busy(seen)}: {_slower(seen)}"
+    if seen.ring_drops:
+        yield f"receive queues were full, {_sum(seen.ring_drops)} lost: raise rq_depth, or {_slower(seen)}"
+    if seen.kernel_drops:
+        yield f"the kernel dropped frames between interfaces, {_sum(seen.kernel_drops)}: {_slower(seen)}"
+    late, host = seen.latest
+    if late > seen.oversleep_s:
+        yield (
+            f"hosts were late, {host} by {late * 1e3:.0f} ms where the protocol allows for {seen.oversleep_s * 1e3:.0f}"
+            f": {_slower(seen)}, fewer hosts, or an idle machine"
+        )
+
+
+def _busy(seen: Observed) -> str:
+    return f" (ovs-vswitchd {min(1.0, seen.switch_busy):.0%} busy)" if seen.switch_busy is not None else ""
+
+
+def _slower(seen: Observed) -> str:
+    """What to do about a rate that is too high: what was carried, with some reserve, to two digits."""
+    mbps = seen.rate_bps / 1e6 * min(1.0, seen.limit_ratio or 1.0) * RESERVE
+    cure = f"use --bw {float(f'{mbps:.2g}'):g} or less (see treecast calibrate)"
+    return f"{cure} or the kernel datapath" if seen.datapath == "user" else cure
+
+
+def _sum(drops: Mapping[str, int]) -> str:
+    worst = max(drops, key=lambda name: drops[name])
+    where = f"at {worst}" if len(drops) == 1 else f"at {len(drops)} places, most at {worst}"
+    return f"{sum(drops.values())} frames {where}"

@@ -1,0 +1,103 @@
+"""Verdicts on made-up operations: effects decide, and every reason says what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.fidelity.verdict import Observed, assess, assess_probe, combine
+from experiments.results import Fidelity
+
+FULL_FRAME = 9024
+"""Socket memory of a frame with 4 KiB."""
+
+TRUE = Observed(
+    rate_bps=50_000_000,
+    datapath="user",
+    seconds=2.6,
+    limit_ratio=0.96,
+    burst_s=0.0053,
+    oversleep_s=0.045,
+    unread_bytes={"e00-eth1": 8 * FULL_FRAME, "c0-eth2": 0},
+    switch_busy=0.97,
+    host_waited=0.07,
+    late_s={"h1": 0.017, "h2": 0.001},
+)
+
+
+def test_a_busy_processor_without_effect_is_no_overload() -> None:
+    verdict = assess(TRUE)
+    assert (verdict.verdict, verdict.reasons) == ("valid", [])
+    assert verdict.figures["switch_busy"] == 0.97
+    assert verdict.figures["late_ms"] == 17
+    assert verdict.figures["unread_ms"] == pytest.approx(5.25, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unread_bytes": {"c0-eth1": 100 * FULL_FRAME}}, ("fell behind", "c0-eth1", "97% busy", "--bw", "kernel")),
+        ({"socket_drops": {"c0-eth1": 5, "c0-eth2": 666}}, ("671 frames", "most at c0-eth2", "--bw")),
+        ({"ring_drops": {"h3": 2}}, ("receive queues", "2 frames at h3", "rq_depth")),
+        ({"kernel_drops": {"h3-eth0": 2}}, ("2 frames at h3-eth0", "--bw")),
+        ({"late_s": {"h1": 0.001, "h9": 0.046}}, ("h9 by 46 ms", "allows for 45")),
+    ],
+)  # fmt: skip
+def test_each_effect_alone_is_an_overload_and_says_what_to_do(
+    change: dict[str, object], words: tuple[str, ...]
+) -> None:
+    verdict = assess(replace(TRUE, **change))  # type: ignore[arg-type]
+    assert verdict.verdict == "overloaded"
+    [reason] = verdict.reasons
+    for word in words:
+        assert word in reason
+
+
+def test_the_suggested_rate_is_what_was_carried_less_a_reserve() -> None:
+    slow = replace(TRUE, rate_bps=200_000_000, limit_ratio=0.5, unread_bytes={"c0-eth1": 1000 * FULL_FRAME})
+    assert "--bw 70 or less" in assess(slow).reasons[0]
+
+
+def test_the_kernel_datapath_is_not_told_to_use_the_kernel_datapath() -> None:
+    verdict = assess(replace(TRUE, datapath="kernel", switch_busy=None, kernel_drops={"e00-eth1": 1}))
+    assert "datapath" not in verdict.reasons[0]
+
+
+def test_short_operations_may_have_two_bursts_unread_but_not_three() -> None:
+    short = replace(TRUE, seconds=0.04)
+    assert assess(replace(short, unread_bytes={"e00-eth1": 15 * FULL_FRAME})).verdict == "valid"
+    assert assess(replace(short, unread_bytes={"e00-eth1": 24 * FULL_FRAME})).verdict == "overloaded"
+
+
+def test_a_frame_that_nobody_accounts_for_makes_the_run_invalid_whatever_else_is_wrong() -> None:
+    verdict = assess(replace(TRUE, unaccounted=("3 chunks are missing",), ring_drops={"h3": 2}))
+    assert verdict.verdict == "invalid"
+    assert verdict.reasons[0] == "3 chunks are missing"
+    assert len(verdict.reasons) == 2
+
+
+def test_an_operation_that_did_not_finish_has_no_verdict() -> None:
+    assert assess(replace(TRUE, seconds=None)).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [(None, "valid"), (0.965, "overloaded"), (0.975, "valid"), (1.0, "valid"), (1.02, "valid"), (20.0, "invalid")],
+)
+def test_a_probe_must_reach_the_rate_and_not_exceed_it(ratio: float | None, verdict: str) -> None:
+    assert assess_probe(ratio, "from h1 to h16", 50_000_000).verdict == verdict
+
+
+def test_the_worst_operation_decides_and_equal_reasons_are_told_once() -> None:
+    runs = [
+        Fidelity(verdict="valid", reasons=[], figures={"late_ms": 3}),
+        Fidelity(verdict="overloaded", reasons=["hosts were late, h1 by 50 ms: rest"], figures={"late_ms": 50}),
+        Fidelity(verdict="overloaded", reasons=["hosts were late, h2 by 60 ms: rest"], figures={"late_ms": 60}),
+    ]
+    whole = combine(runs)
+    assert whole.verdict == "overloaded"
+    assert whole.reasons == ["hosts were late, h1 by 50 ms: rest (so in 2 of 3)"]
+    assert whole.figures == {"late_ms": 60}
+    assert combine([*runs, Fidelity(verdict="invalid", reasons=["x"])]).verdict == "invalid"
+    assert combine([]).verdict == "unknown"
