@@ -1,6 +1,6 @@
 """The sandbox's first process: no stop signal is lost, whenever it comes, and whoever ends is collected.
 
-Here, among the tests that run one after the other in a process without other threads: one of those would take the signal.
+They run among the tests that come one after the other, in a process without threads: one of those would take the signal.
 """
 
 from __future__ import annotations
