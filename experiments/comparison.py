@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from experiments.fidelity.verdict import SEVERITY
 from experiments.results import Run, Summary
 from experiments.theory import Kind
 
@@ -70,7 +71,7 @@ def compare(summary: Summary) -> list[Row]:
         _row(
             Row(entry.name, entry.kind, entry.multicast, note=reasons.get(entry.name)),
             [run for run in summary.runs if run.algorithm == entry.name],
-            summary.fidelity.verdict,
+            summary,
         )
         for entry in summary.scenario.collectives
     ]
@@ -84,7 +85,7 @@ def best_point_to_point(rows: Sequence[Row], kind: Kind) -> Row | None:
     return min(found, key=lambda row: row.seconds.median if row.seconds else 0.0, default=None)
 
 
-def _row(named: Row, runs: Sequence[Run], verdict: str) -> Row:
+def _row(named: Row, runs: Sequence[Run], summary: Summary) -> Row:
     good = [run for run in runs if run.verified and run.seconds is not None]
     errors = [run.error for run in runs if run.error is not None]
     seconds = Spread.of([run.seconds for run in good if run.seconds is not None])
@@ -106,7 +107,7 @@ def _row(named: Row, runs: Sequence[Run], verdict: str) -> Row:
             name: median([run.extra_seconds[name] for run in good if name in run.extra_seconds])
             for name in dict.fromkeys(name for run in good for name in run.extra_seconds)
         },
-        fidelity=verdict,
+        fidelity=max((summary.verdict_of(run) for run in runs), key=SEVERITY.index, default="unknown"),
         note=errors[0] if errors else named.note,
     )
 

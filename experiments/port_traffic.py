@@ -36,13 +36,14 @@ class Reading:
 class Moved:
     """By directed link, as the kernel counts at the sending interface; and what others count differently.
 
-    ``interfaces`` has all that the kernel counted at each interface, by its name.
+    ``interfaces`` has all that the kernel counted at each interface, by its name; ``quiet``: nothing moved meanwhile.
     """
 
     link_bytes: dict[str, int]
     link_packets: dict[str, int]
     mismatches: list[PortMismatch]
     interfaces: dict[str, Counters]
+    quiet: bool
 
 
 def moved(fabric: Fabric, before: Reading, after: Reading) -> Moved:
@@ -64,7 +65,7 @@ def moved(fabric: Fabric, before: Reading, after: Reading) -> Moved:
                 quiet = before.quiet and after.quiet
                 mismatches.append(PortMismatch(link=link, quantity=quantity, counted=values, quiet=quiet))
     interfaces = {name: now - before.kernel[name] for name, now in after.kernel.items() if name in before.kernel}
-    return Moved(size, packets, mismatches, interfaces)
+    return Moved(size, packets, mismatches, interfaces, before.quiet and after.quiet)
 
 
 def _ends(fabric: Fabric) -> Iterator[tuple[str, int]]:

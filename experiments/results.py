@@ -140,6 +140,10 @@ class Summary(_Value):
         """Whether there were runs and every byte of each was right."""
         return bool(self.runs) and all(run.verified for run in self.runs)
 
+    def verdict_of(self, run: Run) -> Verdict:
+        """Whether a run was true: its own verdict, or that of the whole where it has none."""
+        return run.fidelity.verdict if run.fidelity.verdict != "unknown" else self.fidelity.verdict
+
     def to_json(self) -> str:
         """The file's text."""
         return self.model_dump_json(indent=2) + "\n"

@@ -39,7 +39,6 @@ from experiments.ranks import Ranks
 from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario
 from experiments.ui import Progress
-from topo.counters import Counters
 from topo.fabric import Fabric, interface, link_key
 from topo.mininet_net import BuildError, EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
@@ -326,7 +325,7 @@ class _Experiment:
                 cpu={"endpoints": measured.cpu_seconds} if measured else {},
                 extra_seconds=measured.extra_seconds if measured else {},
             )
-            yield self._judged(result, (), watched, moved.interfaces)
+            yield self._judged(result, (), watched, moved)
 
     def _operation(self, algorithm: Collective, iteration: int) -> Run:
         before = self._ports.read()
@@ -341,13 +340,13 @@ class _Experiment:
         error = error or _complaint(wrong)
         self._write_hits(reports, f"{algorithm.name}-{iteration}")
         result = self._result(algorithm, iteration, reports, moved, wrong, error)
-        return self._judged(result, reports, watched, moved.interfaces)
+        return self._judged(result, reports, watched, moved)
 
-    def _judged(
-        self, result: Run, reports: Sequence[RankResult], watched: Watched, counted: Mapping[str, Counters]
-    ) -> Run:
+    def _judged(self, result: Run, reports: Sequence[RankResult], watched: Watched, moved: Moved) -> Run:
         """The result with the verdict on whether it was true."""
-        seen = observe(self._scenario, result, reports, watched, counted, self._platform.datapath)
+        seen = observe(
+            self._scenario, result, reports, watched, moved.interfaces, self._platform.datapath, quiet=moved.quiet
+        )
         return result.model_copy(update={"fidelity": assess(seen)})
 
     def _told(self, phase: str, received: int, chunks: int) -> None:

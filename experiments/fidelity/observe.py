@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from endpoints.core.communicator import FRAME_OVERHEAD_UD
 from endpoints.core.pacing import wire_ns
+from experiments import books
 from experiments.fidelity.samples import Watched
 from experiments.fidelity.verdict import Observed
 from experiments.results import Run
@@ -32,14 +34,20 @@ def observe(
     watched: Watched,
     counted: Mapping[str, Counters],
     datapath: Literal["kernel", "user"],
+    *,
+    quiet: bool,
 ) -> Observed:
-    """``counted`` is what every interface counted during the operation, by its name."""
+    """``counted`` is what every interface counted during the operation, by name; ``quiet`` if then nothing moved."""
     names = [host.name for host in scenario.by_rank]
     ports = {name for name in counted if name not in {f"{host}-eth0" for host in names}}
     elapsed_ns = run.seconds * 1e9 if run.seconds else float(watched.after.at_ns - watched.before.at_ns)
     switching = watched.switching
     chunk_ns = wire_ns(scenario.mtu + FRAME_OVERHEAD_UD, scenario.link_rate_bps)
     dropped = {name: c.rx_dropped + c.tx_dropped for name, c in counted.items()}
+    rings = {names[report.rank]: report.ring_dropped for report in reports if report.ring_dropped}
+    sockets = {port: drops for port, drops in watched.socket_drops.items() if port in ports}
+    everywhere = Counter[str](dropped) + Counter(rings) + Counter(sockets) + Counter(watched.queue_drops)
+    gaps = list(books.link_gaps(scenario.fabric, counted)) if quiet else []
     return Observed(
         rate_bps=scenario.link_rate_bps,
         datapath=datapath,
@@ -51,7 +59,8 @@ def observe(
         switch_busy=None if switching is None else (switching.ran_ns + switching.waited_ns) / elapsed_ns,
         host_waited=watched.host_waited_ns / elapsed_ns,
         late_s={names[report.rank]: report.late_ns / 1e9 for report in reports},
-        socket_drops={port: drops for port, drops in watched.socket_drops.items() if port in ports},
-        ring_drops={names[report.rank]: report.ring_dropped for report in reports if report.ring_dropped},
+        socket_drops=sockets,
+        ring_drops=rings,
         kernel_drops={name: count for name, count in dropped.items() if count > 0},
+        unaccounted=(*gaps, *books.unexplained(run.packets, everywhere)),
     )

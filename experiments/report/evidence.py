@@ -36,8 +36,8 @@ class Operation:
 
     @property
     def verdict(self) -> str:
-        """Whether the machine kept up: ``valid``, ``overloaded`` or ``unknown``."""
-        return self.summary.fidelity.verdict
+        """Whether the machine kept up: ``valid``, ``overloaded``, ``invalid`` or ``unknown``."""
+        return self.summary.verdict_of(self.run)
 
     @property
     def counts(self) -> bool:

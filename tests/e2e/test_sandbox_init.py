@@ -1,6 +1,6 @@
 """The sandbox's first process: no stop signal is lost, whenever it comes, and whoever ends is collected.
 
-They run among the tests that come one after the other, in a process without threads: one of those would take the signal.
+They run among the tests that come one after the other: another thread of the process would take the signal.
 """
 
 from __future__ import annotations
