@@ -24,6 +24,7 @@ from endpoints.impairments.spec import ImpairmentSpec
 from experiments import units
 from experiments.algorithms import algorithm
 from experiments.errors import UserError
+from experiments.expectations import Expectation
 from experiments.external.registry import External
 from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, first_complaint
 from experiments.placement import Placement, hosts_by_rank
@@ -113,6 +114,7 @@ class Scenario(BaseModel):
     impairments: tuple[Impairment, ...] = ()
 
     capture: Words = ()
+    expect: tuple[Expectation, ...] = ()
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Scenario:
@@ -120,7 +122,11 @@ class Scenario(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as problem:
-            known = {"": list(cls.model_fields), "impairments": list(Impairment.model_fields)}
+            known = {
+                "": list(cls.model_fields),
+                "impairments": list(Impairment.model_fields),
+                "expect": list(Expectation.model_fields),
+            }
             raise UserError(first_complaint(problem, known)) from None
 
     @field_validator("name")
@@ -180,6 +186,11 @@ class Scenario(BaseModel):
             object.__setattr__(self, field, value)  # frozen for everybody else
         self._check_delay()
         self._check_numbering()
+        for expected in self.expect:
+            if expected.algorithm not in (None, *self.algorithms):
+                raise UserError(
+                    f"expect: algorithm {expected.algorithm!r} is not run; algorithms are {', '.join(self.algorithms)}"
+                )
         return self
 
     @cached_property

@@ -118,12 +118,16 @@ def print_yaml(scenario: Scenario) -> None:
 
 
 def check_runs(summary: Summary) -> None:
-    """:class:`ExperimentFailed` with the first thing that went wrong; also where nothing was run at all."""
+    """:class:`ExperimentFailed` with the first thing that went wrong, where nothing was run, or not as expected."""
+    from experiments.expectations import disappointments
+
     for result in summary.runs:
         if result.error:
             raise ExperimentFailed(f"{result.algorithm}, iteration {result.iteration}: {result.error}")
     if not summary.runs:
         raise ExperimentFailed("; ".join(f"{entry.algorithm}: {entry.reason}" for entry in summary.skipped))
+    if missed := list(disappointments(summary)):
+        raise ExperimentFailed(f"{len(missed)} of the scenario's expectations do not hold: {'; '.join(missed)}")
 
 
 def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:

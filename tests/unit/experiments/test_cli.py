@@ -129,7 +129,7 @@ def test_the_help_of_a_command_describes_it_and_every_option(treecast: Treecast,
 def test_every_field_of_a_scenario_is_an_option_or_for_files_alone() -> None:
     for_files_alone = {
         "shaped_bps", "slack_chunks", "op_bits", "peer_timeout_ns", "op_timeout_ns", "op_timeout_scaling", "delay",
-        "delay_ns",
+        "delay_ns", "expect",
     }  # fmt: skip
     options = {option for parameter in COMMANDS["run"].params for option in parameter.opts}
     from experiments.inputs import OPTIONS
