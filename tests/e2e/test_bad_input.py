@@ -70,7 +70,7 @@ WRONG = [
     (("broken.yaml",), "scenario 'broken.yaml', line 2: not YAML"),
     (("--capture", "h17"), "--capture 'h17': no such host, fattree has h1 to h16"),
     (("--impair", "drop:rx:h17:5%"), "--impair drop 'h17': no such host"),
-    (("--algorithm", "telepathy"), "unknown algorithm 'telepathy': known are mcast_allgather"),
+    (("--algorithm", "telepathy"), "unknown algorithm 'telepathy': known are binary_tree_broadcast"),
     (("--iterations", "often"), "--iterations 'often': must be a whole number"),
     (("--speed", "50"), "No such option: --speed"),
 ]
