@@ -5,16 +5,11 @@ A metric is a figure of each operation, and what is judged is its median over th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from statistics import median
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from experiments.errors import UserError
-
-if TYPE_CHECKING:
-    from experiments.results import Run, Summary
 
 PACKETS = ("sent", "received", "duplicates", "dropped_injected", "lost", "ring_dropped", "recovered")
 METRICS = ("seconds", "limit_ratio", "wrong_bytes", *(f"packets.{name}" for name in PACKETS))
@@ -67,27 +62,3 @@ class Expectation(BaseModel):
     @property
     def _within(self) -> str:
         return f" within {self.tolerance:.3g} of it" if self.tolerance else ""
-
-
-def disappointments(summary: Summary) -> Iterator[str]:
-    """A line for each expectation of the scenario that does not hold."""
-    for expected in summary.scenario.expect:
-        for algorithm in summary.scenario.algorithms if expected.algorithm is None else (expected.algorithm,):
-            runs = [run for run in summary.runs if run.algorithm == algorithm]
-            complaint = _judge(expected, runs, summary)
-            if complaint is not None:
-                yield f"{algorithm}: {expected.metric} is {complaint}"
-
-
-def _judge(expected: Expectation, runs: list[Run], summary: Summary) -> str | None:
-    if expected.metric == VERDICT:
-        others = sorted({summary.verdict_of(run) for run in runs} - {expected.equals})
-        return f"{', '.join(others)}, expected {expected.equals}" if others or not runs else None
-    values = [value for run in runs if (value := _value(run, expected.metric)) is not None]
-    return expected.complaint(median(values)) if values else "not measured"
-
-
-def _value(run: Run, metric: str) -> float | None:
-    name = metric.removeprefix("packets.")
-    value: float | None = getattr(run.packets if name != metric else run, name)
-    return value

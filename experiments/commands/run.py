@@ -119,7 +119,7 @@ def print_yaml(scenario: Scenario) -> None:
 
 def check_runs(summary: Summary) -> None:
     """:class:`ExperimentFailed` with the first thing that went wrong, where nothing was run, or not as expected."""
-    from experiments.expectations import disappointments
+    from experiments.regression import disappointments
 
     for result in summary.runs:
         if result.error:

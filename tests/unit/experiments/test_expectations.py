@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from experiments.errors import UserError
-from experiments.expectations import PACKETS, disappointments
+from experiments.expectations import PACKETS
+from experiments.regression import disappointments
 from experiments.results import Fidelity, Packets, PlatformInfo, Run, Summary
 from experiments.scenario import Scenario
 
