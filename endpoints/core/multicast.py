@@ -6,26 +6,23 @@ side (a root's turn) runs beside the phases: a root that lost the token begins a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
-from endpoints.core.barrier import Barrier
 from endpoints.core.blocks import BlockLayout
 from endpoints.core.config import Cutoff
 from endpoints.core.errors import ProtocolError
 from endpoints.core.fast_path import Placement, Sender, prefix_of
-from endpoints.core.messages import NOBODY, Kind, Message, Ranges, ranges_messages
+from endpoints.core.lifecycle import Lifecycle
+from endpoints.core.messages import Kind, Message, Ranges, ranges_messages
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, UdBurst
 from endpoints.core.sequencer import longest_chain, turn
 from endpoints.core.slow_path import Exhausted, Recovery, Supplier
-from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
-from endpoints.core.timers import Timer, TimerTable
-
-RECOVERY_BOUNDS = 4
-"""The bound on an operation after its barrier, in bounds on the barrier."""
+from endpoints.core.states import FINAL, Input, Phase
+from endpoints.core.timers import Timer
 
 
-class ReliableMulticast:
+class ReliableMulticast(Lifecycle):
     """``roots`` each contribute ``block_bytes``; every rank ends with all blocks in ``buffer``, in root order.
 
     ``data`` is the own block (None for a rank that is no root); ``buffer`` has ``len(roots) * block_bytes`` bytes.
@@ -33,11 +30,7 @@ class ReliableMulticast:
     """
 
     def __init__(self, services: Services, op: int, roots: tuple[int, ...], data: U8 | None, buffer: U8) -> None:
-        self.op = op
-        self.phase = Phase.IDLE
-        self.phases: list[tuple[Phase, int]] = []
-        self.failure: tuple[str, int | None] | None = None
-        self._s = services
+        super().__init__(services, op, buffer)
         self._roots = roots
         comm, rank = services.comm, services.rank
         if len(buffer) % len(roots):
@@ -45,7 +38,6 @@ class ReliableMulticast:
         self._layout = layout = BlockLayout(len(roots), len(buffer) // len(roots), comm.mtu)
         layout.check_numbering(comm.chunk_bits)
         prefix = prefix_of(op, comm.chunk_bits)
-        self._buffer = buffer
         self.placement = Placement(layout=layout, roots=roots, buffer=buffer, prefix=prefix, chunk_bits=comm.chunk_bits)
         self._turn = turn(rank, roots, comm.size, services.config.chains)
         self._sender: Sender | None = None
@@ -62,38 +54,15 @@ class ReliableMulticast:
                 prefix=prefix,
                 batch=services.config.send_batch,
             )
-        self._barrier = Barrier(rank, comm.size, self._tell_barrier)
         self._supplier = Supplier(self.placement, self, lambda: self.phase is Phase.MULTICAST, self._unsent)
         self._recovery: Recovery | None = None
-        self._timers = TimerTable()
         self._has_token = self._turn is not None and self._turn.position == 0
         self._token_passed = False
         self._right_finished = comm.size == 1
-        self._heard_anything = comm.size == 1
         self._ends_seen = False
         self.missing_at_cutoff = 0
 
     # -- phases -------------------------------------------------------------------------------------------------
-
-    def _enter(self, step: Input, now: int) -> None:
-        table = TRANSITIONS[self.phase]
-        if step not in table:
-            raise ProtocolError(f"operation {self.op}: {step.value} in phase {self.phase.value}")
-        self.phase = table[step]
-        self.phases.append((self.phase, now))
-
-    def start(self, now: int) -> None:
-        """Arrive at the barrier."""
-        self._enter(Input.START, now)
-        self._timers.set(Timer.DEADLINE, now + self._bound())
-        self._barrier.start()
-        self._after_barrier(now)
-
-    def _bound(self) -> int:
-        config = self._s.config
-        return max(
-            config.op_timeout_ns + 2 * self._s.timing.peer_timeout_ns, config.op_timeout_scaling * self._expected()
-        )
 
     def _expected(self) -> int:
         """Nanoseconds that the fast path takes at the link's rate."""
@@ -105,11 +74,8 @@ class ReliableMulticast:
         return steps * self._layout.chunks_per_block * self._s.timing.chunk_ns * share
 
     def _after_barrier(self, now: int) -> None:
-        if self.phase is not Phase.BARRIER or not self._barrier.passed:
+        if not self._leave_barrier(Input.EVERYONE_READY, now):
             return
-        self._enter(Input.EVERYONE_READY, now)
-        # Whoever dies or goes deaf from here on is noticed by its peers; what takes long is recovery from heavy loss.
-        self._timers.set(Timer.DEADLINE, now + RECOVERY_BOUNDS * self._bound())
         self._arm_cutoff(now)
         self._arm_token(now)
         if self._has_token:
@@ -165,34 +131,13 @@ class ReliableMulticast:
             self._enter(Input.RELEASED, now)
             self._timers.clear()
 
-    def _fail(self, reason: str, suspect: int | None, now: int, *, tell: bool = True) -> None:
-        if self.phase in FINAL:
-            return
-        self._enter(Input.FAILURE, now)
-        self.failure = (reason, suspect)
-        self._timers.clear()
-        if tell:
-            body = (NOBODY if suspect is None else suspect,)
-            for peer in {self._left, self._right} - {self._s.rank}:
-                self._s.send(peer, Message(Kind.ABORT, self.op, body))
-
-    @property
-    def awaited_bytes(self) -> int:
-        """Nothing is ever handed on."""
-        return 0
+    def _may_wait(self) -> Collection[int]:
+        return sorted(self._neighbours)
 
     @property
     def missing_chunks(self) -> int:
         """Chunks that are still to come."""
         return self.placement.bitmap.missing
-
-    @property
-    def _left(self) -> int:
-        return (self._s.rank - 1) % self._s.comm.size
-
-    @property
-    def _right(self) -> int:
-        return (self._s.rank + 1) % self._s.comm.size
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
@@ -219,11 +164,8 @@ class ReliableMulticast:
 
     def on_message(self, peer: int, message: Message, now: int) -> None:
         """A control message of this operation."""
-        self._heard_anything = True
+        super().on_message(peer, message, now)
         match message.kind:
-            case Kind.BARRIER if message.body:
-                self._barrier.hear(message.body[0])
-                self._after_barrier(now)
             case Kind.TOKEN:
                 self._has_token = True
                 if self.phase is not Phase.BARRIER:
@@ -237,9 +179,6 @@ class ReliableMulticast:
             case Kind.FIN if peer == self._right:
                 self._right_finished = True
                 self._check_released(now)
-            case Kind.ABORT if message.body:
-                suspect = None if message.body[0] == NOBODY else message.body[0]
-                self._fail(f"rank {peer} gave up", suspect, now)
 
     def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:
         """One chunk of a READ; ``context`` is the first chunk that it asked for."""
@@ -261,20 +200,11 @@ class ReliableMulticast:
         del context
         self._lose_supplier(peer, now)
 
-    def on_write(self, peer: int, imm: int, size: int, now: int) -> None:
-        """Nothing is ever written."""
-
-    def on_acknowledged(self, now: int) -> None:
-        """Nothing is ever written."""
-
-    def on_write_refused(self, peer: int, now: int) -> None:
-        """Nothing is ever written."""
-
     def on_peer_lost(self, peer: int, now: int) -> None:
         """A peer is dead, or we are deaf; in recovery another may do, elsewhere the operation cannot go on."""
-        if not self._heard_anything:
-            self._fail("heard nothing from any rank: its own link seems to be down", self._s.rank, now)
-        elif self.phase is Phase.RECOVERY:
+        if self._fail_if_deaf(now):
+            return
+        if self.phase is Phase.RECOVERY:
             self._lose_supplier(peer, now)
         elif self.phase not in FINAL:
             self._fail(f"rank {peer} does not answer", peer, now)
@@ -328,8 +258,7 @@ class ReliableMulticast:
 
     def _on_deadline(self, now: int) -> None:
         waiting: int | None
-        if not self._heard_anything:
-            self._fail("heard nothing from any rank: its own link seems to be down", self._s.rank, now)
+        if self._fail_if_deaf(now):
             return
         if self.phase is Phase.BARRIER:
             waiting = self._barrier.waiting_for
@@ -361,19 +290,12 @@ class ReliableMulticast:
         yield from self._sender.due(now)
         self._pass_token(now)
 
-    def remote_view(self, va: int, length: int) -> U8 | None:
-        """The receive buffer, which peers may read while the operation lasts."""
-        return self._buffer[va : va + length] if 0 <= va <= va + length <= len(self._buffer) else None
-
     def _unsent(self) -> tuple[int, int]:
         """Own chunks that the multicast is still to bring, as (first, stop)."""
         if self._sender is None or self._sender.finished:
             return 0, 0
         first = self._roots.index(self._s.rank) * self._layout.chunks_per_block
         return first + self._sender.sent, first + self._layout.chunks_per_block
-
-    def _tell_barrier(self, peer: int, round_: int) -> None:
-        self._s.send(peer, Message(Kind.BARRIER, self.op, (round_,)))
 
     def send_ranges(self, peer: int, kind: Kind, ranges: Ranges) -> None:
         """For the slow path (``slow_path.Wire``)."""

@@ -9,23 +9,18 @@ pipeline, and a slow peer does not hold up the others. The handshake waits for t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from endpoints.core.barrier import Barrier
 from endpoints.core.errors import ProtocolError
 from endpoints.core.extents import Extents
-from endpoints.core.messages import NOBODY, Kind, Message
+from endpoints.core.lifecycle import Lifecycle
+from endpoints.core.messages import Kind, Message
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, Outgoing
 from endpoints.core.schedule import Transfer, segments
-from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
-from endpoints.core.timers import Timer, TimerTable
-
-TRANSFER_BOUNDS = 4
-"""The bound on an operation after its barrier, in bounds on the barrier."""
+from endpoints.core.states import Input, Phase
+from endpoints.core.timers import Timer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,7 @@ class _Piece:
     size: int
 
 
-class ScheduledTransfers:
+class ScheduledTransfers(Lifecycle):
     """One rank's part of the ``transfers`` of an operation. Implements ``core.operation.Operation``.
 
     ``data`` is what this rank contributes, which has its place at ``own_offset`` of ``buffer``.
@@ -47,12 +42,7 @@ class ScheduledTransfers:
     def __init__(
         self, services: Services, op: int, transfers: Iterable[Transfer], data: U8, buffer: U8, own_offset: int
     ) -> None:
-        self.op = op
-        self.phase = Phase.IDLE
-        self.phases: list[tuple[Phase, int]] = []
-        self.failure: tuple[str, int | None] | None = None
-        self._s = services
-        self._buffer = np.asarray(buffer)  # a memory map's own slices are slow
+        super().__init__(services, op, buffer)
         self._held = Extents()
         if own_offset + len(data) > len(buffer):
             raise ProtocolError(f"{len(data)} bytes at {own_offset}: the receive buffer has {len(buffer)}")
@@ -66,11 +56,7 @@ class ScheduledTransfers:
         if self._held.total + self._missing != len(buffer):
             lacking = len(buffer) - len(data)
             raise ProtocolError(f"rank {services.rank} lacks {lacking} bytes: the schedule brings {self._missing}")
-        self._peers = frozenset({*self._out, *self._in, *self._neighbours()})
-        self._barrier = Barrier(services.rank, services.comm.size, self._tell_barrier)
-        self._timers = TimerTable()
-        self._progress_at = 0
-        self._heard_anything = services.comm.size == 1
+        self._peers = sorted({*self._out, *self._in, *self._neighbours})
         self._refused_by: int | None = None
 
     def _plan(self, transfers: Iterable[Transfer]) -> None:
@@ -88,42 +74,22 @@ class ScheduledTransfers:
                 else:
                     self._in.setdefault(transfer.src, deque()).append((transfer.offset + offset, size))
 
-    def _neighbours(self) -> set[int]:
-        rank, size = self._s.rank, self._s.comm.size
-        return {(rank - 1) % size, (rank + 1) % size} - {rank}
-
     # -- phases -------------------------------------------------------------------------------------------------
 
-    def _enter(self, step: Input, now: int) -> None:
-        table = TRANSITIONS[self.phase]
-        if step not in table:
-            raise ProtocolError(f"operation {self.op}: {step.value} in phase {self.phase.value}")
-        self.phase = table[step]
-        self.phases.append((self.phase, now))
-
-    def start(self, now: int) -> None:
-        """Arrive at the barrier."""
-        self._enter(Input.START, now)
-        self._timers.set(Timer.DEADLINE, now + self._bound())
-        self._barrier.start()
-        self._after_barrier(now)
-
-    def _bound(self) -> int:
-        """Nanoseconds for the barrier; the transfers have ``TRANSFER_BOUNDS`` times as many."""
-        config, timing = self._s.config, self._s.timing
+    def _expected(self) -> int:
         sent = sum(piece.size for pieces in self._out.values() for piece in pieces)
-        expected = timing.chunk_ns * (2 * self._s.comm.size + (self._missing + sent) // self._s.comm.mtu)
-        return max(config.op_timeout_ns + 2 * timing.peer_timeout_ns, config.op_timeout_scaling * expected)
+        return self._s.timing.chunk_ns * (2 * self._s.comm.size + (self._missing + sent) // self._s.comm.mtu)
+
+    def _may_wait(self) -> Collection[int]:
+        """Everybody who sends to this rank or receives from it, and the neighbours on the ring of ranks."""
+        return self._peers
 
     def _after_barrier(self, now: int) -> None:
-        if self.phase is Phase.BARRIER and self._barrier.passed:
-            self._enter(Input.PEERS_READY, now)
-            self._timers.set(Timer.DEADLINE, now + TRANSFER_BOUNDS * self._bound())
-            self._progressed(now)
+        if self._leave_barrier(Input.PEERS_READY, now):
+            self._be_patient(now)
             self._check_complete(now)
 
-    def _progressed(self, now: int) -> None:
-        self._progress_at = now
+    def _be_patient(self, now: int) -> None:
         self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
 
     def _check_complete(self, now: int) -> None:
@@ -132,16 +98,6 @@ class ScheduledTransfers:
         if self.phase is Phase.HANDSHAKE and not self._out and self._s.writes_acknowledged:
             self._enter(Input.RELEASED, now)
             self._timers.clear()
-
-    def _fail(self, reason: str, suspect: int | None, now: int) -> None:
-        """Give up, and tell everybody who may wait for this rank, and the neighbours on the ring of ranks."""
-        if self.phase in FINAL:
-            return
-        self._enter(Input.FAILURE, now)
-        self.failure = (reason, suspect)
-        self._timers.clear()
-        for peer in sorted(self._peers):
-            self._s.send(peer, Message(Kind.ABORT, self.op, (NOBODY if suspect is None else suspect,)))
 
     @property
     def awaited_bytes(self) -> int:
@@ -161,17 +117,6 @@ class ScheduledTransfers:
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
-    def on_message(self, peer: int, message: Message, now: int) -> None:
-        """A control message of this operation."""
-        self._heard_anything = True
-        match message.kind:
-            case Kind.BARRIER if message.body:
-                self._barrier.hear(message.body[0])
-                self._after_barrier(now)
-            case Kind.ABORT if message.body:
-                suspect = None if message.body[0] == NOBODY else message.body[0]
-                self._fail(f"rank {peer} gave up", suspect, now)
-
     def on_write(self, peer: int, imm: int, size: int, now: int) -> None:
         """A piece is in place; pieces of one peer come in the order of the schedule."""
         self._heard_anything = True
@@ -186,7 +131,7 @@ class ScheduledTransfers:
             del self._in[peer]
         self._held.add(offset, offset + size)
         self._missing -= size
-        self._progressed(now)
+        self._be_patient(now)
         self._check_complete(now)
 
     def on_acknowledged(self, now: int) -> None:
@@ -200,24 +145,13 @@ class ScheduledTransfers:
 
     def on_peer_lost(self, peer: int, now: int) -> None:
         """A peer is dead, or we are deaf."""
-        if not self._heard_anything:
-            self._fail("heard nothing from any rank: its own link seems to be down", self._s.rank, now)
-        else:
+        if not self._fail_if_deaf(now):
             self._fail(f"rank {peer} does not answer", peer, now)
 
     def on_chunks(self, chunks: Chunks, now: int) -> None:
         """Late multicast of an operation before."""
         del now
         self._s.counters["stale_operation"] += len(chunks)
-
-    def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:
-        """Nothing is ever READ."""
-
-    def on_read_refused(self, peer: int, context: int, now: int) -> None:
-        """Nothing is ever READ."""
-
-    def after_batch(self) -> None:
-        """Nothing: what arrived is forwarded when there is room to send."""
 
     # -- time ---------------------------------------------------------------------------------------------------
 
@@ -236,12 +170,12 @@ class ScheduledTransfers:
             return
         for peer in self._in:
             self._s.send(peer, Message(Kind.PROBE, self.op))
-        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
+        self._be_patient(now)
 
     def _on_deadline(self, now: int) -> None:
-        if not self._heard_anything:
-            self._fail("heard nothing from any rank: its own link seems to be down", self._s.rank, now)
-        elif self.phase is Phase.BARRIER:
+        if self._fail_if_deaf(now):
+            return
+        if self.phase is Phase.BARRIER:
             waiting = self._barrier.waiting_for
             self._fail(f"time is up in barrier: nothing came from rank {waiting}", waiting, now)
         elif self._in:
@@ -279,10 +213,3 @@ class ScheduledTransfers:
             if (best is None or piece.order < best[0]) and self._is_here(pieces) and self._s.has_room(piece.size):
                 best = piece.order, peer
         return None if best is None else best[1]
-
-    def remote_view(self, va: int, length: int) -> U8 | None:
-        """The receive buffer, into which peers may write while the operation lasts."""
-        return self._buffer[va : va + length] if 0 <= va <= va + length <= len(self._buffer) else None
-
-    def _tell_barrier(self, peer: int, round_: int) -> None:
-        self._s.send(peer, Message(Kind.BARRIER, self.op, (round_,)))
