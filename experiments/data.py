@@ -59,7 +59,7 @@ class Data:
 
     def wrong_bytes(self, algorithm: Algorithm, ranks: int, received: U8) -> int:
         """Bytes of a rank's receive buffer that are not what was sent; each byte missing or too many is one."""
-        blocks = ranks if algorithm.kind == "allgather" else 1
+        blocks = algorithm.roots(ranks)
         wrong = abs(len(received) - blocks * self.size)
         for index in range(blocks):
             part = received[index * self.size : (index + 1) * self.size]

@@ -122,7 +122,7 @@ class Ranks:
         start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
         for host in self._hosts:
             self._send(host, Go(start))
-        senders = self._comm.size if algorithm.kind == "allgather" else 1
+        senders = algorithm.roots(self._comm.size)
         chunks = -(-data.size // self._comm.mtu) * (senders * self._comm.size - senders)
         return self._collect(lambda: self._tell(report, begun, chunks))
 

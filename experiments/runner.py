@@ -365,7 +365,7 @@ class _Experiment:
     ) -> Run:
         scenario = self._scenario
         seconds = judge.seconds(reports)
-        roots = scenario.ranks if algorithm.kind == "allgather" else 1
+        roots = algorithm.roots(scenario.ranks)
         expected = -(-scenario.size_bytes // scenario.mtu) * roots * (scenario.ranks - 1)
         loads = self._links.loads(algorithm, scenario.size_bytes)
         return self._record(

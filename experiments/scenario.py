@@ -300,8 +300,7 @@ class Scenario(BaseModel):
         for entry in self.collectives:
             if not isinstance(entry, Collective):
                 continue
-            blocks = self.ranks if entry.kind == "allgather" else 1
-            chunks = blocks * -(-self.size_bytes // self.mtu)
+            chunks = entry.roots(self.ranks) * -(-self.size_bytes // self.mtu)
             if chunks > 1 << chunk_bits:
                 raise UserError(
                     f"size_bytes {units.format_size(self.size_bytes)}: {entry.name} of {self.ranks} ranks at mtu "

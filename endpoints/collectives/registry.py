@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Literal, Protocol
 
 from endpoints.core.operation import Operation, Services
 from endpoints.core.packets import U8
+from endpoints.core.registry import walk
 from endpoints.core.schedule import Schedule
 
 
@@ -36,9 +34,13 @@ class Algorithm:
     kind: Literal["allgather", "broadcast"]
     summary: str
 
+    def roots(self, ranks: int) -> int:
+        """How many of the ranks contribute a block, each of the size that all receive."""
+        return ranks if self.kind == "allgather" else 1
+
     def buffer_bytes(self, ranks: int, size: int) -> int:
         """Bytes of every rank's receive buffer."""
-        return ranks * size if self.kind == "allgather" else size
+        return self.roots(ranks) * size
 
     def contributes(self, rank: int) -> bool:
         """Whether a rank puts data in."""
@@ -65,15 +67,7 @@ class UnknownCollective(ValueError):
 @cache
 def collectives() -> dict[str, Collective]:
     """Every algorithm by name, sorted."""
-    found: dict[str, Collective] = {}
-    for module in sorted(info.name for info in iter_modules([str(Path(__file__).parent)])):
-        entry = getattr(import_module(f"{__package__}.{module}"), "COLLECTIVE", None)
-        if entry is None:
-            continue
-        if entry.name in found:
-            raise RuntimeError(f"two collectives are called {entry.name!r}")
-        found[entry.name] = entry
-    return found
+    return walk("endpoints.collectives", "COLLECTIVE", Collective, "collectives")
 
 
 def collective(name: str) -> Collective:

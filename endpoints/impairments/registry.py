@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 
+from endpoints.core.registry import walk
 from endpoints.impairments.fates import U64, Bool, Fates
 from endpoints.impairments.spec import ImpairmentSpec
 
@@ -53,15 +51,7 @@ class UnknownImpairment(ValueError):
 @cache
 def impairments() -> dict[str, Impairment]:
     """Every impairment by name, sorted."""
-    found: dict[str, Impairment] = {}
-    for module in sorted(info.name for info in iter_modules([str(Path(__file__).parent)])):
-        entry = getattr(import_module(f"{__package__}.{module}"), "IMPAIRMENT", None)
-        if entry is None:
-            continue
-        if entry.name in found:
-            raise RuntimeError(f"two impairments are called {entry.name!r}")
-        found[entry.name] = entry
-    return dict(sorted(found.items()))
+    return walk("endpoints.impairments", "IMPAIRMENT", Impairment, "impairments")
 
 
 def impairment(name: str) -> Impairment:

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 
 from endpoints.collectives.registry import Algorithm
+from endpoints.core.registry import walk
 from experiments.external.site import Program, Site
 from topo.platform import Missing
 
@@ -44,12 +42,4 @@ class External(Algorithm):
 @cache
 def externals() -> dict[str, External]:
     """Every external algorithm by name, sorted."""
-    found: dict[str, External] = {}
-    for module in sorted(info.name for info in iter_modules([str(Path(__file__).parent)]) if not info.ispkg):
-        entry = getattr(import_module(f"{__package__}.{module}"), "EXTERNAL", None)
-        if entry is None:
-            continue
-        if entry.name in found:
-            raise RuntimeError(f"two external algorithms are called {entry.name!r}")
-        found[entry.name] = entry
-    return found
+    return walk("experiments.external", "EXTERNAL", External, "external algorithms")

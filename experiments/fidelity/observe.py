@@ -14,6 +14,7 @@ from experiments.fidelity.verdict import Observed
 from experiments.results import Run
 from experiments.scenario import Scenario
 from topo.counters import Counters
+from topo.fabric import interface
 
 
 class TimedReport(Protocol):
@@ -39,7 +40,7 @@ def observe(
 ) -> Observed:
     """``counted`` is what every interface counted during the operation, by name; ``quiet`` if then nothing moved."""
     names = [host.name for host in scenario.by_rank]
-    ports = {name for name in counted if name not in {f"{host}-eth0" for host in names}}
+    ports = {name for name in counted if name not in {interface(host, 0) for host in names}}
     elapsed_ns = run.seconds * 1e9 if run.seconds else float(watched.after.at_ns - watched.before.at_ns)
     switching = watched.switching
     chunk_ns = wire_ns(scenario.mtu + FRAME_OVERHEAD_UD, scenario.link_rate_bps)
