@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,9 +14,8 @@ from controller.live import Live
 from controller.plan import Plan, make_plan
 from controller.prove import compare, prove
 from endpoints.collectives.registry import Algorithm, Collective
-from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.process import RankResult
-from experiments import judge, port_traffic, theory
+from experiments import judge, theory
 from experiments.buffers import Buffers
 from experiments.capture_process import captures
 from experiments.communicators import communicator
@@ -28,10 +26,10 @@ from experiments.external.registry import External
 from experiments.external.site import Place
 from experiments.fidelity.observe import observe
 from experiments.fidelity.sampler import Sampler
-from experiments.fidelity.samples import Watched
 from experiments.fidelity.verdict import assess, combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests, excuses
+from experiments.injection import hit_lines, impairments
 from experiments.link_theory import LinkTheory
 from experiments.port_reader import PortReader
 from experiments.port_traffic import Moved
@@ -39,6 +37,7 @@ from experiments.ranks import Ranks
 from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario
 from experiments.ui import Progress
+from experiments.watch import Seen, Watch
 from topo.fabric import Fabric, interface, link_key
 from topo.mininet_net import BuildError, EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
@@ -88,37 +87,6 @@ def run(
     folder.write(SUMMARY, summary.to_json())
     folder.publish()
     return summary
-
-
-def impairments(scenario: Scenario) -> tuple[ImpairmentSpec, ...]:
-    """The scenario's faults as the endpoints take them: the short forms act on what every host receives."""
-    rank = {host.name: rank for rank, host in enumerate(scenario.by_rank)}
-    short = [
-        ImpairmentSpec(kind, probability=share, time_ns=scenario.delay_ns if kind == "delay" else None)
-        for kind, share in (
-            ("drop", scenario.loss),
-            ("reorder", scenario.reorder),
-            ("duplicate", scenario.duplicate),
-            ("corrupt", scenario.corrupt),
-            ("delay", scenario.delay),
-        )
-        if share > 0
-    ]
-    return (
-        *short,
-        *(
-            ImpairmentSpec(
-                entry.kind,
-                direction=entry.direction,
-                hosts=frozenset(rank[name] for name in entry.hosts),
-                senders=frozenset(rank[name] for name in entry.senders),
-                probability=entry.probability,
-                psns=entry.psns,
-                time_ns=entry.time_ns,
-            )
-            for entry in scenario.impairments
-        ),
-    )
 
 
 @contextmanager
@@ -199,9 +167,8 @@ def _experiment(
             guests,
             buffers,
             check,
-            PortReader(net, controller),
+            Watch(fabric, PortReader(net, controller), sampler),
             plan,
-            sampler,
             platform,
         )
 
@@ -251,9 +218,8 @@ class _Experiment:
         guests: Guests,
         buffers: Buffers,
         check: Callable[[], None],
-        ports: PortReader,
+        watch: Watch,
         plan: Plan,
-        sampler: Sampler,
         platform: Platform,
     ) -> None:
         self._scenario = scenario
@@ -263,11 +229,10 @@ class _Experiment:
         self._guests = guests
         self._buffers = buffers
         self._check = check
-        self._ports = ports
+        self._watch = watch
         self._links = LinkTheory(
             scenario.fabric, tuple(plan.trees.values()), [host.name for host in scenario.by_rank], scenario.mtu
         )
-        self._sampler = sampler
         self._platform = platform
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
@@ -305,11 +270,9 @@ class _Experiment:
         if not self._guests.ready(algorithm):
             return
         self._buffers.prepare(algorithm, self._data)
-        before = self._ports.read()
-        self._sampler.begin()
-        measured, error = self._guests.run(algorithm, self._buffers, self._limit(algorithm))
-        watched = self._sampler.end()
-        moved = port_traffic.moved(self._scenario.fabric, before, self._ports.read())
+        (measured, error), seen = self._watch.over(
+            lambda: self._guests.run(algorithm, self._buffers, self._limit(algorithm))
+        )
         self._check()
         self._progress.phase("verify", None)
         wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
@@ -318,36 +281,40 @@ class _Experiment:
             result = self._record(
                 algorithm,
                 max(iteration, 1),
-                moved,
+                seen.moved,
                 measured.seconds if measured else None,
                 error=error,
                 wrong_bytes=wrong,
                 cpu={"endpoints": measured.cpu_seconds} if measured else {},
                 extra_seconds=measured.extra_seconds if measured else {},
             )
-            yield self._judged(result, (), watched, moved)
+            yield self._judged(result, (), seen)
 
     def _operation(self, algorithm: Collective, iteration: int) -> Run:
-        before = self._ports.read()
-        self._sampler.begin()
-        reports = self._ranks.run(algorithm, self._data, self._told)
-        watched = self._sampler.end()
-        moved = port_traffic.moved(self._scenario.fabric, before, self._ports.read())
+        reports, seen = self._watch.over(lambda: self._ranks.run(algorithm, self._data, self._told))
         self._check()
         error = judge.diagnosis(reports, self._names)
         self._progress.phase("verify", None)
         wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
         error = error or _complaint(wrong)
-        self._write_hits(reports, f"{algorithm.name}-{iteration}")
-        result = self._result(algorithm, iteration, reports, moved, wrong, error)
-        return self._judged(result, reports, watched, moved)
+        if hits := hit_lines(reports):
+            self._folder.write(f"injected-{algorithm.name}-{iteration}.jsonl", hits)
+        result = self._result(algorithm, iteration, reports, seen.moved, wrong, error)
+        return self._judged(result, reports, seen)
 
-    def _judged(self, result: Run, reports: Sequence[RankResult], watched: Watched, moved: Moved) -> Run:
+    def _judged(self, result: Run, reports: Sequence[RankResult], seen: Seen) -> Run:
         """The result with the verdict on whether it was true."""
-        seen = observe(
-            self._scenario, result, reports, watched, moved.interfaces, self._platform.datapath, quiet=moved.quiet
+        moved = seen.moved
+        observed = observe(
+            self._scenario,
+            result,
+            reports,
+            seen.watched,
+            moved.interfaces,
+            self._platform.datapath,
+            quiet=moved.quiet,
         )
-        return result.model_copy(update={"fidelity": assess(seen)})
+        return result.model_copy(update={"fidelity": assess(observed)})
 
     def _told(self, phase: str, received: int, chunks: int) -> None:
         self._check()
@@ -419,14 +386,6 @@ class _Experiment:
     def _limit(self, algorithm: Algorithm) -> float:
         scenario = self._scenario
         return theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
-
-    def _write_hits(self, reports: Sequence[RankResult], name: str) -> None:
-        """The packets that impairments struck, in the order of their identities, which no timing changes."""
-        hits = sorted(((report.rank, *hit) for report in reports for hit in report.hits), key=repr)
-        if hits:
-            fields = ("rank", "direction", "kind", "sender", "opcode", "psn", "imm", "attempt")
-            lines = (json.dumps(dict(zip(fields, hit, strict=True))) for hit in hits)
-            self._folder.write(f"injected-{name}.jsonl", "".join(f"{line}\n" for line in lines))
 
 
 def _complaint(wrong: int) -> str | None:

@@ -6,8 +6,8 @@ from collections import Counter
 from ipaddress import IPv4Address
 
 from experiments.communicators import communicator
+from experiments.injection import impairments
 from experiments.placement import hosts_by_rank
-from experiments.runner import impairments
 from experiments.scenario import Scenario
 from topo.registry import parse_topology
 
