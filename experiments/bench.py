@@ -172,7 +172,7 @@ def allgather(rate_mbps: int, options: tuple[str, ...], iterations: int) -> list
         )
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
-        summary = Summary.from_json((Path(folder) / "latest" / "summary.json").read_text(encoding="utf-8"))
+        summary = Summary.read(Path(folder) / "latest")
     return [run.limit_ratio or 0.0 for run in summary.runs]
 
 

@@ -6,6 +6,7 @@ Times are as measured, in seconds of this machine; bandwidths and times at the e
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -147,6 +148,12 @@ class Summary(_Value):
     def to_json(self) -> str:
         """The file's text."""
         return self.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def read(cls, source: Path) -> Summary:
+        """The summary in a file, or in a result folder; OSError or UnicodeDecodeError where that cannot be read."""
+        file = source / SUMMARY if source.is_dir() else source
+        return cls.from_json(file.read_text(encoding="utf-8"))
 
     @classmethod
     def from_json(cls, text: str) -> Summary:

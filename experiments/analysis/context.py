@@ -75,7 +75,7 @@ class Context:
         folder = capture.resolve().parent
         for path in (folder / SUMMARY, folder.parent / SUMMARY):
             if path.is_file():
-                return path, cls(Summary.from_json(path.read_text(encoding="utf-8")).scenario)
+                return path, cls(Summary.read(path).scenario)
         return None
 
     @cached_property

@@ -42,12 +42,11 @@ def command(
     options_given = {"topology": topo, "mtu": mtu, "algorithms": algorithm, "iterations": iterations}
     given = {field: value for field, value in options_given.items() if value is not None}
 
+    usual = scenario_of(None, given)
+
     def at(rate_mbps: int) -> Scenario:
-        usual = scenario_of(None, {**given, "rate_bps": str(rate_mbps)})
-        return scenario_of(
-            None,
-            {**given, "rate_bps": str(rate_mbps), "size_bytes": size_bytes(rate_mbps, usual.ranks, usual.mtu)},
-        )
+        size = size_bytes(rate_mbps, usual.ranks, usual.mtu)
+        return scenario_of(None, {**given, "rate_bps": str(rate_mbps), "size_bytes": size})
 
     search = Search()
     tried: list[dict[str, Any]] = []
@@ -65,13 +64,13 @@ def command(
         search.record(valid=found["verdict"] == "valid")
     if as_json:
         sys.stdout.write(
-            json.dumps({"topology": at(1).topology, "best_mbps": search.best, "tried": tried}, indent=2) + "\n"
+            json.dumps({"topology": usual.topology, "best_mbps": search.best, "tried": tried}, indent=2) + "\n"
         )
     else:
         _show(tried)
     if search.best is None:
-        raise ExperimentFailed(f"calibrate: no rate is valid for {at(1).topology} here; use a smaller topology")
-    say.write(f"use --bw {search.best} or less for {at(1).topology} on this machine\n")
+        raise ExperimentFailed(f"calibrate: no rate is valid for {usual.topology} here; use a smaller topology")
+    say.write(f"use --bw {search.best} or less for {usual.topology} on this machine\n")
 
 
 def _left(begun: float, done: int, left: int) -> str:
@@ -87,7 +86,7 @@ def _try(scenario: Scenario) -> dict[str, Any] | None:
     from statistics import median
 
     from experiments import launch
-    from experiments.results import SUMMARY, Summary
+    from experiments.results import Summary
     from experiments.ui import PlainProgress
 
     def finish(summary: Summary, _: Path) -> int:
@@ -100,10 +99,9 @@ def _try(scenario: Scenario) -> dict[str, Any] | None:
         launched = launch.launch(scenario, Path(folder), lambda: PlainProgress(nowhere), finish)
         if launched.code == EXIT_INTERRUPTED:
             return None
-        file = launched.folder / SUMMARY
-        if launched.code != EXIT_OK or not file.exists():
+        if launched.code != EXIT_OK:
             return {"verdict": "failed", "reasons": [f"exit code {launched.code}"], "limit_ratio": None}
-        summary = Summary.from_json(file.read_text(encoding="utf-8"))
+        summary = Summary.read(launched.folder)
     ratios = [run.limit_ratio for run in summary.runs if run.limit_ratio is not None]
     return {
         "verdict": summary.fidelity.verdict,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,6 @@ from experiments.errors import UserError
 
 if TYPE_CHECKING:
     from experiments.results import Summary
-    from experiments.scenario import Scenario
 
 HELP = """Run algorithms in turns on the same fabric, and print one table of them.
 
@@ -71,13 +71,14 @@ def command(
             raise UserError(f"compare {str(file)!r}: these are results; leave the options of a run out")
         _show(finished, None, as_json=as_json, plain=plain)
         return
-    from experiments.commands.run import print_yaml, scenario_of
+    from experiments.commands.run import print_yaml, run, scenario_of
 
     scenario = scenario_of(file, _completed(file, given, kind))
     if dry_run:
         print_yaml(scenario)
         return
-    raise typer.Exit(_run(scenario, output, as_json=as_json, plain=plain or as_json))
+    show = partial(_show, as_json=as_json, plain=plain or as_json)
+    raise typer.Exit(run(scenario, output, show, as_json=as_json, plain=plain or as_json))
 
 
 def _results(file: Path | None) -> Summary | None:
@@ -90,7 +91,7 @@ def _results(file: Path | None) -> Summary | None:
     if path.suffix != ".json":
         return None
     try:
-        return Summary.from_json(path.read_text(encoding="utf-8"))
+        return Summary.read(path)
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"compare {str(file)!r}: {path.name} cannot be read ({problem})") from None
 
@@ -113,19 +114,6 @@ def _completed(file: Path | None, given: dict[str, Any], kind: str | None) -> di
     if kind is not None:
         said.pop("algorithms", None)
     return {**{field: value for field, value in usual.items() if field not in said}, **given}
-
-
-def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
-    from experiments import launch, ui
-    from experiments.commands.run import check_runs
-
-    def finish(summary: Summary, folder: Path) -> int:
-        _show(summary, folder, as_json=as_json, plain=plain)
-        check_runs(summary)
-        return 0
-
-    stream = sys.stderr if as_json else sys.stdout
-    return launch.launch(scenario, output, lambda: ui.make_progress(stream, plain=plain), finish).code
 
 
 def _show(summary: Summary, folder: Path | None, *, as_json: bool, plain: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +92,8 @@ def command(
     if dry_run:
         print_yaml(resolved)
         return
-    raise typer.Exit(_run(resolved, output, as_json=as_json, plain=plain or as_json))
+    show = partial(_show, as_json=as_json, plain=plain or as_json)
+    raise typer.Exit(run(resolved, output, show, as_json=as_json, plain=plain or as_json))
 
 
 def scenario_of(file: Path | None, given: dict[str, Any]) -> Scenario:
@@ -130,16 +133,23 @@ def check_runs(summary: Summary) -> None:
         raise ExperimentFailed(f"{len(missed)} of the scenario's expectations do not hold: {'; '.join(missed)}")
 
 
-def _run(scenario: Scenario, output: Path, *, as_json: bool, plain: bool) -> int:
+def run(scenario: Scenario, output: Path, show: Callable[[Summary, Path], None], *, as_json: bool, plain: bool) -> int:
+    """Run, have the results shown, and judge them; progress goes where JSON does not. The exit code."""
     from experiments import launch, ui
 
     def finish(summary: Summary, folder: Path) -> int:
-        if as_json:
-            sys.stdout.write(summary.to_json())
-        else:
-            ui.print_summary(summary, folder, plain=plain)
+        show(summary, folder)
         check_runs(summary)
         return 0
 
     stream = sys.stderr if as_json else sys.stdout
     return launch.launch(scenario, output, lambda: ui.make_progress(stream, plain=plain), finish).code
+
+
+def _show(summary: Summary, folder: Path, *, as_json: bool, plain: bool) -> None:
+    from experiments import ui
+
+    if as_json:
+        sys.stdout.write(summary.to_json())
+    else:
+        ui.print_summary(summary, folder, plain=plain)

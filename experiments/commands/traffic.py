@@ -53,7 +53,7 @@ def command(
     source = results or Path("results/latest")
     file = source / SUMMARY if source.is_dir() else source
     try:
-        summary = Summary.from_json(file.read_text(encoding="utf-8"))
+        summary = Summary.read(file)
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"traffic: {str(file)!r} cannot be read ({problem}); name a folder of results") from None
     if matrix:

@@ -58,6 +58,13 @@ def plate(evidence: Evidence, curve: Curve, operations: Sequence[Operation], mis
     return Plate(curve.name, curve.title, " ".join(words), table(found, curve), figure)
 
 
+def plates(evidence: Evidence, measured: Curve, scaled: Curve, missing: str) -> list[Plate]:
+    """``measured`` for all operations, and ``scaled`` for those on links that stand for faster ones, if any."""
+    made = [plate(evidence, measured, evidence.counting, missing)]
+    fast = [operation for operation in evidence.counting if operation.scenario.scale != 1]
+    return [*made, plate(evidence, scaled, fast, missing)] if fast else made
+
+
 def table(found: Sequence[Panel], curve: Curve) -> Table:
     """Every point of every panel."""
     rows: list[tuple[Value, ...]] = []

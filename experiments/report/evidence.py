@@ -142,7 +142,7 @@ def _of_sweep(folder: Path) -> Evidence:
 
 def _operations(folder: Path) -> Iterator[Operation]:
     try:
-        summary = Summary.from_json((folder / SUMMARY).read_text(encoding="utf-8"))
+        summary = Summary.read(folder / SUMMARY)
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(f"report {str(folder / SUMMARY)!r}: {problem}") from None
     except UserError as problem:

@@ -70,7 +70,7 @@ def outcome(point: Point, summary: Summary, folder: str, seconds: float | None) 
 def summary_in(folder: Path) -> Summary | None:
     """The summary of a result folder; None where there is none that can be read."""
     try:
-        return Summary.from_json((folder / SUMMARY).read_text(encoding="utf-8"))
+        return Summary.read(folder / SUMMARY)
     except (OSError, UnicodeDecodeError, UserError):
         return None
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from experiments.report import style
-from experiments.report.curves import Curve, plate
+from experiments.report.curves import Curve, plates
 from experiments.report.evidence import Evidence, Operation
 from experiments.report.figure import Figure, Plate
 from experiments.report.groups import Panel
@@ -46,21 +46,17 @@ def _decorate(axes: Axes, panel: Panel, *, scaled: bool) -> None:
 
 
 def _make(evidence: Evidence) -> list[Plate]:
-    curve = Curve(
+    measured = Curve(
         "ranks", "Time over ranks, as measured", _CAPTION, _ranks, _OWN, "ranks", _measured, "s",
         lambda axes, panel: _decorate(axes, panel, scaled=False), (_LIMIT,), share_y=False,
     )  # fmt: skip
-    made = [plate(evidence, curve, evidence.counting, _MISSING)]
-    scaled = [operation for operation in evidence.counting if operation.scenario.scale != 1]
-    if scaled:
-        curve = Curve(
-            "ranks-scaled", "Time over ranks, at the emulated rate",
-            f"{_CAPTION} Divided by the scale: what was measured means this on links of the emulated rate.",
-            _ranks, _OWN, "ranks", _scaled, "ms", lambda axes, panel: _decorate(axes, panel, scaled=True), (_LIMIT,),
-            share_y=False,
-        )  # fmt: skip
-        made.append(plate(evidence, curve, scaled, _MISSING))
-    return made
+    scaled = Curve(
+        "ranks-scaled", "Time over ranks, at the emulated rate",
+        f"{_CAPTION} Divided by the scale: what was measured means this on links of the emulated rate.",
+        _ranks, _OWN, "ranks", _scaled, "ms", lambda axes, panel: _decorate(axes, panel, scaled=True), (_LIMIT,),
+        share_y=False,
+    )  # fmt: skip
+    return plates(evidence, measured, scaled, _MISSING)
 
 
 FIGURE = Figure("ranks", "Time over ranks", 20, _make)

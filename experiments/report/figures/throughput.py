@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from experiments.report import style
-from experiments.report.curves import Curve, plate
+from experiments.report.curves import Curve, plates
 from experiments.report.evidence import Evidence, Operation
 from experiments.report.figure import Figure, Plate
 from experiments.report.groups import Panel
@@ -45,21 +45,17 @@ def _rate(operation: Operation, *, scaled: bool) -> float:
 
 
 def _make(evidence: Evidence) -> list[Plate]:
-    curve = Curve(
+    measured = Curve(
         "throughput", "Throughput over size, as measured", _CAPTION, _size, ("size_bytes",), "bytes per rank",
         _measured, "Mbit/s", lambda axes, panel: _decorate(axes, panel, scaled=False), (_LIMIT,),
     )  # fmt: skip
-    made = [plate(evidence, curve, evidence.counting, _MISSING)]
-    scaled = [operation for operation in evidence.counting if operation.scenario.scale != 1]
-    if scaled:
-        curve = Curve(
-            "throughput-scaled", "Throughput over size, at the emulated rate",
-            f"{_CAPTION} Multiplied by the scale: what was measured means this on links of the emulated rate.",
-            _size, ("size_bytes",), "bytes per rank", _scaled, "Gbit/s",
-            lambda axes, panel: _decorate(axes, panel, scaled=True), (_LIMIT,),
-        )  # fmt: skip
-        made.append(plate(evidence, curve, scaled, _MISSING))
-    return made
+    scaled = Curve(
+        "throughput-scaled", "Throughput over size, at the emulated rate",
+        f"{_CAPTION} Multiplied by the scale: what was measured means this on links of the emulated rate.",
+        _size, ("size_bytes",), "bytes per rank", _scaled, "Gbit/s",
+        lambda axes, panel: _decorate(axes, panel, scaled=True), (_LIMIT,),
+    )  # fmt: skip
+    return plates(evidence, measured, scaled, _MISSING)
 
 
 FIGURE = Figure("throughput", "Throughput over size", 10, _make)
