@@ -255,11 +255,11 @@ class _Experiment:
                 label = f"{algorithm.name} {iteration}/{scenario.iterations}"
                 if iteration < 1:
                     label = f"{algorithm.name} warm-up"
-                self._progress.phase(label, None)
                 if isinstance(algorithm, External):
+                    self._progress.phase(label, None)
                     yield from self._external(algorithm, iteration)
                     continue
-                result = self._operation(algorithm, max(iteration, 1))
+                result = self._operation(algorithm, max(iteration, 1), label)
                 if iteration >= 1 or result.error is not None:
                     yield result
                 if result.error is not None:
@@ -290,8 +290,12 @@ class _Experiment:
             )
             yield self._judged(result, (), seen)
 
-    def _operation(self, algorithm: Collective, iteration: int) -> Run:
-        reports, seen = self._watch.over(lambda: self._ranks.run(algorithm, self._data, self._told))
+    def _operation(self, algorithm: Collective, iteration: int, label: str) -> Run:
+        def begun() -> list[RankResult]:
+            self._progress.phase(label, None)  # now, when the programs that read counters have come and gone
+            return self._ranks.run(algorithm, self._data, self._told)
+
+        reports, seen = self._watch.over(begun)
         self._check()
         error = judge.diagnosis(reports, self._names)
         self._progress.phase("verify", None)
