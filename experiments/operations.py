@@ -1,0 +1,219 @@
+"""Operations on a fabric that is up: each is carried out, watched, compared byte by byte, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from controller.plan import Plan
+from endpoints.collectives.registry import Algorithm, Collective
+from endpoints.io.process import RankResult
+from experiments import judge, theory
+from experiments.buffers import Buffers
+from experiments.data import Data
+from experiments.external.registry import External
+from experiments.fidelity.observe import observe
+from experiments.fidelity.verdict import assess
+from experiments.folder import ResultFolder
+from experiments.guests import Guests
+from experiments.injection import hit_lines
+from experiments.link_theory import LinkTheory
+from experiments.port_traffic import Moved
+from experiments.ranks import Ranks
+from experiments.results import Run
+from experiments.scenario import Scenario
+from experiments.ui import Progress
+from experiments.watch import Seen, Watch
+from topo.fabric import link_key
+from topo.platform import Platform
+
+
+class Operations:
+    """Runs operations on a fabric that is up."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: ResultFolder,
+        progress: Progress,
+        ranks: Ranks,
+        guests: Guests,
+        buffers: Buffers,
+        check: Callable[[], None],
+        watch: Watch,
+        plan: Plan,
+        platform: Platform,
+    ) -> None:
+        self._scenario = scenario
+        self._folder = folder
+        self._progress = progress
+        self._ranks = ranks
+        self._guests = guests
+        self._buffers = buffers
+        self._check = check
+        self._watch = watch
+        self._links = LinkTheory(
+            scenario.fabric, tuple(plan.trees.values()), [host.name for host in scenario.by_rank], scenario.mtu
+        )
+        self._platform = platform
+        path = Path(scenario.input) if scenario.input else None
+        self._data = Data(scenario.size_bytes, scenario.seed, path)
+        self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Why an algorithm has been left out, by its name."""
+        return self._guests.skipped
+
+    def operations(self) -> Iterator[Run]:
+        """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
+
+        An external program that cannot be started, or fails, is left out from then on, and the others go on. Warm-up
+        operations are verified like the others and then forgotten, unless they fail.
+        """
+        scenario = self._scenario
+        for iteration in range(1 - scenario.warmup, scenario.iterations + 1):
+            for algorithm in scenario.collectives:
+                label = f"{algorithm.name} {iteration}/{scenario.iterations}"
+                if iteration < 1:
+                    label = f"{algorithm.name} warm-up"
+                if isinstance(algorithm, External):
+                    self._progress.phase(label, None)
+                    yield from self._external(algorithm, iteration)
+                    continue
+                result = self._operation(algorithm, max(iteration, 1), label)
+                if iteration >= 1 or result.error is not None:
+                    yield result
+                if result.error is not None:
+                    return
+
+    def _external(self, algorithm: External, iteration: int) -> Iterator[Run]:
+        """One operation of an external program, started if need be; nothing if it is left out, or warms up well."""
+        if not self._guests.ready(algorithm):
+            return
+        self._buffers.prepare(algorithm, self._data)
+        (measured, error), seen = self._watch.over(
+            lambda: self._guests.run(algorithm, self._buffers, self._limit(algorithm))
+        )
+        self._check()
+        self._progress.phase("verify", None)
+        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
+        error = error or _complaint(wrong)
+        if iteration >= 1 or error is not None:
+            result = self._record(
+                algorithm,
+                max(iteration, 1),
+                seen.moved,
+                measured.seconds if measured else None,
+                error=error,
+                wrong_bytes=wrong,
+                cpu={"endpoints": measured.cpu_seconds} if measured else {},
+                extra_seconds=measured.extra_seconds if measured else {},
+            )
+            yield self._judged(result, (), seen)
+
+    def _operation(self, algorithm: Collective, iteration: int, label: str) -> Run:
+        def begun() -> list[RankResult]:
+            self._progress.phase(label, None)  # now, when the programs that read counters have come and gone
+            return self._ranks.run(algorithm, self._data, self._told)
+
+        reports, seen = self._watch.over(begun)
+        self._check()
+        error = judge.diagnosis(reports, self._names)
+        self._progress.phase("verify", None)
+        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
+        error = error or _complaint(wrong)
+        if hits := hit_lines(reports):
+            self._folder.write(f"injected-{algorithm.name}-{iteration}.jsonl", hits)
+        result = self._result(algorithm, iteration, reports, seen.moved, wrong, error)
+        return self._judged(result, reports, seen)
+
+    def _judged(self, result: Run, reports: Sequence[RankResult], seen: Seen) -> Run:
+        """The result with the verdict on whether it was true."""
+        moved = seen.moved
+        observed = observe(
+            self._scenario,
+            result,
+            reports,
+            seen.watched,
+            moved.interfaces,
+            self._platform.datapath,
+            quiet=moved.quiet,
+        )
+        return result.model_copy(update={"fidelity": assess(observed)})
+
+    def _told(self, phase: str, received: int, chunks: int) -> None:
+        self._check()
+        self._progress.note(phase)
+        self._progress.advance(min(received, chunks), chunks)
+
+    def _result(
+        self,
+        algorithm: Collective,
+        iteration: int,
+        reports: Sequence[RankResult],
+        moved: Moved,
+        wrong: int,
+        error: str | None,
+    ) -> Run:
+        scenario = self._scenario
+        seconds = judge.seconds(reports)
+        roots = algorithm.roots(scenario.ranks)
+        expected = -(-scenario.size_bytes // scenario.mtu) * roots * (scenario.ranks - 1)
+        loads = self._links.loads(algorithm, scenario.size_bytes)
+        return self._record(
+            algorithm,
+            iteration,
+            moved,
+            seconds,
+            wrong_bytes=wrong,
+            error=error or (None if seconds is not None else "a rank did not finish"),
+            phases=judge.phase_seconds(reports),
+            packets=judge.packets(reports, expected if algorithm.multicast else None),
+            injected=judge.injected(reports),
+            link_bytes_theory={link: load.bytes for link, load in loads.items()},
+            link_packets_theory={link: load.packets for link, load in loads.items()},
+            cpu={"endpoints": sum(report.cpu_seconds for report in reports)},
+        )
+
+    def _record(
+        self,
+        algorithm: Algorithm,
+        iteration: int,
+        moved: Moved,
+        seconds: float | None,
+        *,
+        error: str | None,
+        **found: Any,
+    ) -> Run:
+        """What is said of every operation, whoever carried it out, and what was ``found`` besides."""
+        scenario = self._scenario
+        limit = self._limit(algorithm)
+        return Run(
+            algorithm=algorithm.name,
+            iteration=iteration,
+            ranks=scenario.ranks,
+            bytes_per_rank=scenario.size_bytes,
+            verified=error is None,
+            error=error,
+            seconds=seconds,
+            limit_seconds=limit,
+            limit_ratio=limit / seconds if seconds else None,
+            link_bytes=moved.link_bytes,
+            link_packets=moved.link_packets,
+            port_mismatches=moved.mismatches,
+            host_tx_bytes={
+                host.name: moved.link_bytes[link_key(host.name, scenario.fabric.edge_of[host.name])]
+                for host in scenario.fabric.hosts
+            },
+            **found,
+        )
+
+    def _limit(self, algorithm: Algorithm) -> float:
+        scenario = self._scenario
+        return theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
+
+
+def _complaint(wrong: int) -> str | None:
+    return f"{wrong} bytes are wrong in the ranks' receive buffers" if wrong else None
