@@ -28,6 +28,9 @@ STOP_TIMEOUT_S = 10.0
 CTL_TIMEOUT_S = 30
 """After which OVS's own programs give up, whoever calls them: without ovs-vswitchd, ovs-vsctl would wait for ever."""
 
+BACKOFF_MS = 1000
+"""The longest that a bridge waits before it looks for its controller again; Mininet's choice, too."""
+
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 
 OPEN_FILES = 65_536
@@ -129,6 +132,22 @@ class PrivateOvs:
     def dump_groups(self, bridge: str) -> str:
         """The bridge's groups as ``ovs-ofctl -O OpenFlow13`` prints them."""
         return self.run("ovs-ofctl", "-O", "OpenFlow13", "dump-groups", bridge)
+
+    def connect(self, bridge: str, port: int) -> None:
+        """Have the bridge look for its controller on 127.0.0.1:``port``."""
+        self.run(
+            *("ovs-vsctl", "--", "--id=@it", "create", "Controller", f'target="tcp:127.0.0.1:{port}"'),
+            *(f"max_backoff={BACKOFF_MS}", "--", "set", "bridge", bridge, "controller=@it"),
+        )
+
+    def disconnect(self, bridge: str) -> None:
+        """Cut the bridge off from its controller; in secure mode it goes on with the rules that it has."""
+        self.run("ovs-vsctl", "del-controller", bridge)
+
+    def forget_rules(self, bridge: str) -> None:
+        """Delete every flow and every group of the bridge."""
+        for command in ("del-flows", "del-groups"):
+            self.run("ovs-ofctl", "-O", "OpenFlow13", command, bridge)
 
     def port_counters(self) -> dict[tuple[str, int], Counters]:
         """Counters of the ports of all bridges at this moment, by (bridge, port number)."""
