@@ -16,10 +16,10 @@ export PYTHON TOPO K BW SIZE MTU LOSS REORDER SEED ALGORITHM ITERATIONS FILE
 
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup doctor experiment compare run sweep test unit e2e lint format bench stop clean distclean lock
+.PHONY: help setup doctor experiment compare run sweep test unit e2e test-stock lint format bench stop clean distclean lock
 
 help:  ## this list
-	@sed -n 's/^\([a-z0-9]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
 	@echo
 	@echo 'For experiment: TOPO=fattree K=4 BW=50 SIZE=1MiB MTU=4096 LOSS=1% REORDER=5% SEED=7'
 	@echo '                ALGORITHM=mcast_allgather,ring ITERATIONS=3 ARGS="--capture h1"'
@@ -63,6 +63,11 @@ unit: setup  ## tests that need no root: units, virtual time, conformance
 
 e2e: setup  ## tests in emulated networks (root, or sudo)
 	$(if $(E2E_TESTS),.ci/as-root $(VENV)/python -m pytest -p no:xdist $(PYTEST_ARGS) $(E2E_TESTS),@echo 'no tests/e2e here')
+
+# Debian's kernel, started as a process: it takes minutes, since starting programs is slow there.
+test-stock:  ## chosen tests on a stock kernel: kernel datapath, netem
+	@.ci/setup user-mode-linux
+	@.ci/as-root tests/stock/boot -m stock $(PYTEST_ARGS) tests/e2e
 
 lint: setup  ## ruff, mypy, import rules; all of them run, whichever fails
 	@status=0; \
