@@ -39,12 +39,15 @@ class ProtocolConfig:
     ``slack_chunks`` and ``scheduling_ns`` make the cutoff's slack: chunk times of silence (a third party's model of the
     paper has 100, for one stream at a time; here several run side by side and 64 lost in a row are as unlikely), and
     the time for which an emulated host may sleep.
+    ``fetch_early`` lets the slow path begin beside the fast path, with the chunks that are surely lost; without it, it
+    waits for the cutoff, as in the paper.
     An RDMA WRITE has at most ``write_packets`` packets, all of which a rank must have received to hand them on.
     """
 
     chains: int | None = None
     send_batch: int = 8
     cutoff: Cutoff = Cutoff.INACTIVITY
+    fetch_early: bool = True
     slack_chunks: int = 64
     scheduling_ns: int = 45 * MS
     read_window: int = 32
@@ -69,6 +72,8 @@ class Timing:
     between pods of a fat tree were short of packets with less)."""
     slack_ns: int
     reorder_ns: int
+    look_ns: int
+    """Between looks at what was lost: at least the reordering time, and long enough that one FETCH asks for much."""
     ack_delay_ns: int
     min_rto_ns: int
     initial_rto_ns: int
@@ -81,13 +86,15 @@ class Timing:
         chunk_ns = wire_ns(comm.mtu + FRAME_OVERHEAD_UD, comm.rate_bps)
         uplink_ns = max(UPLINK_CHUNKS * chunk_ns, config.scheduling_ns // 2)
         min_rto = config.scheduling_ns + 8 * chunk_ns
+        reorder_ns = config.scheduling_ns + 8 * chunk_ns
         initial_rto = config.scheduling_ns + 32 * chunk_ns
         return cls(
             chunk_ns=chunk_ns,
             uplink_ns=uplink_ns,
             write_window=4 * -(-(config.scheduling_ns + uplink_ns) // chunk_ns),
             slack_ns=2 * config.scheduling_ns + config.slack_chunks * chunk_ns,
-            reorder_ns=config.scheduling_ns + 8 * chunk_ns,
+            reorder_ns=reorder_ns,
+            look_ns=2 * reorder_ns,
             ack_delay_ns=config.scheduling_ns // ACK_SHARE,
             min_rto_ns=min_rto,
             initial_rto_ns=initial_rto,

@@ -279,7 +279,7 @@ class Endpoint:
     @property
     def _losses(self) -> int:
         """Signs of lost packets so far."""
-        return self.counters["missing_at_cutoff"] + self.counters["rc_out_of_sequence"]
+        return self.counters["overtaken"] + self.counters["missing_at_cutoff"] + self.counters["rc_out_of_sequence"]
 
     def _note_losses(self) -> None:
         self.lossy = self._losses > self._lost_at_start[0]

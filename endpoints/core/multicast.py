@@ -1,7 +1,9 @@
 """Reliable multicast by any set of roots: Broadcast with one root, Allgather with all of them.
 
 Barrier, fast path, cutoff, slow path, final handshake (PAPER 1.2 to 1.8), with the phases of ``states``. The sending
-side (a root's turn) runs beside the phases: a root that lost the token begins at its own cutoff.
+side (a root's turn) runs beside the phases: a root that lost the token begins at its own cutoff. So does the slow path:
+what is surely lost is fetched while the multicast goes on, unless the configuration has it wait for the cutoff, as in
+the paper.
 """
 
 from __future__ import annotations
@@ -17,9 +19,13 @@ from endpoints.core.messages import Kind, Message, Ranges, ranges_messages
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, UdBurst
 from endpoints.core.sequencer import longest_chain, turn
-from endpoints.core.slow_path import Exhausted, Recovery, Supplier
+from endpoints.core.slow_path import Exhausted, Flags, Overtaken, Recovery, Supplier
 from endpoints.core.states import FINAL, Input, Phase
 from endpoints.core.timers import Timer
+
+
+RECEIVING = frozenset({Phase.MULTICAST, Phase.RECOVERY})
+"""The phases in which chunks are missing."""
 
 
 class ReliableMulticast(Lifecycle):
@@ -54,8 +60,16 @@ class ReliableMulticast(Lifecycle):
                 prefix=prefix,
                 batch=services.config.send_batch,
             )
-        self._supplier = Supplier(self.placement, self, lambda: self.phase is Phase.MULTICAST, self._unsent)
-        self._recovery: Recovery | None = None
+        self._overtaken = Overtaken(self.placement)
+        self._supplier = Supplier(self.placement, self, self._settled, self._unsent)
+        self._recovery = Recovery(
+            rank=rank,
+            size=comm.size,
+            roots=roots,
+            placement=self.placement,
+            wire=self,
+            piece=services.config.read_chunks,
+        )
         self._has_token = self._turn is not None and self._turn.position == 0
         self._token_passed = False
         self._right_finished = comm.size == 1
@@ -78,6 +92,8 @@ class ReliableMulticast(Lifecycle):
             return
         self._arm_cutoff(now)
         self._arm_token(now)
+        if self._s.config.fetch_early:
+            self._timers.set(Timer.LOOK, now + self._s.timing.look_ns)
         if self._has_token:
             self._begin_turn(now)
         self._check_complete(now)
@@ -117,10 +133,10 @@ class ReliableMulticast(Lifecycle):
             self._timers.set(Timer.TOKEN, now + self._s.timing.slack_ns * (2 + self._turn.position))
 
     def _check_complete(self, now: int) -> None:
-        if self.phase in (Phase.MULTICAST, Phase.RECOVERY) and self.placement.complete:
+        if self.phase in RECEIVING and self.placement.complete:
             self._enter(Input.COMPLETE, now)
-            self._timers.stop(Timer.CUTOFF)
-            self._timers.stop(Timer.PATIENCE)
+            for timer in (Timer.CUTOFF, Timer.LOOK, Timer.PATIENCE):
+                self._timers.stop(timer)
             if self._s.comm.size > 1:
                 self._s.send(self._left, Message(Kind.FIN, self.op))
             self._check_released(now)
@@ -149,14 +165,14 @@ class ReliableMulticast(Lifecycle):
         self._arm_token(now)
         if self.phase is Phase.MULTICAST:
             self._after_progress(now)
-        elif self._recovery is not None:
+        elif self.phase is Phase.RECOVERY:
             self._recovery.multicast_arrived(now)
         self._check_complete(now)
         self._supplier.progress()
 
     def _after_progress(self, now: int) -> None:
-        if not self._ends_seen and self.placement.all_ends_seen():
-            # Every stream's last chunk is here, so what is missing was lost or is just being overtaken.
+        if not self._ends_seen and self.placement.all_ends_seen(self._s.config.send_batch):
+            # A batch leaves at once: what is still missing was lost or is just being overtaken.
             self._ends_seen = True
             self._timers.set(Timer.CUTOFF, now + self._s.timing.reorder_ns)
         elif not self._ends_seen and self._s.config.cutoff is Cutoff.INACTIVITY:
@@ -172,7 +188,7 @@ class ReliableMulticast(Lifecycle):
                     self._begin_turn(now)
             case Kind.FETCH:
                 self._supplier.fetch(peer, message.ranges)
-            case Kind.READY if self._recovery is not None and self.phase is Phase.RECOVERY:
+            case Kind.READY if self.phase in RECEIVING:
                 self._recovery.ready(peer, message.ranges, now)
             case Kind.GONE:
                 self._lose_supplier(peer, now)
@@ -187,8 +203,7 @@ class ReliableMulticast(Lifecycle):
             self._s.counters["duplicates"] += 1
             return
         self._s.counters["recovered"] += 1
-        if self._recovery is not None:
-            self._recovery.arrived(peer, now)
+        self._recovery.arrived(peer, now)
         self._check_complete(now)
 
     def after_batch(self) -> None:
@@ -204,14 +219,13 @@ class ReliableMulticast(Lifecycle):
         """A peer is dead, or we are deaf; in recovery another may do, elsewhere the operation cannot go on."""
         if self._fail_if_deaf(now):
             return
-        if self.phase is Phase.RECOVERY:
+        if self.phase in RECEIVING:
             self._lose_supplier(peer, now)
         elif self.phase not in FINAL:
             self._fail(f"rank {peer} does not answer", peer, now)
 
     def _lose_supplier(self, peer: int, now: int) -> None:
-        if self._recovery is not None and self.phase is Phase.RECOVERY:
-            self._try_recovery(lambda recovery: recovery.lose(peer, now), now)
+        self._try_recovery(lambda: self._recovery.lose(peer, now), now)
 
     # -- time ---------------------------------------------------------------------------------------------------
 
@@ -223,7 +237,9 @@ class ReliableMulticast(Lifecycle):
             elif timer is Timer.TOKEN:
                 self._begin_turn(now)
             elif timer is Timer.PATIENCE:
-                self._try_recovery(lambda recovery: recovery.impatient(now, self._s.timing.patience_ns), now)
+                self._try_recovery(lambda: self._recovery.impatient(now, self._s.timing.patience_ns), now)
+            elif timer is Timer.LOOK:
+                self._on_look(now)
             else:
                 self._on_deadline(now)
 
@@ -233,24 +249,33 @@ class ReliableMulticast(Lifecycle):
         self._enter(Input.CUTOFF, now)
         self.missing_at_cutoff = self.placement.bitmap.missing
         self._s.counters["missing_at_cutoff"] += self.missing_at_cutoff
-        self._recovery = Recovery(
-            rank=self._s.rank,
-            size=self._s.comm.size,
-            roots=self._roots,
-            placement=self.placement,
-            wire=self,
-            piece=self._s.config.read_chunks,
-        )
-        self._try_recovery(lambda recovery: recovery.start(now), now)
+        self._timers.stop(Timer.LOOK)
+        self._try_recovery(lambda: self._recovery.want_all(now), now)
         self._supplier.progress()
 
-    def _try_recovery(self, step: Callable[[Recovery], None], now: int) -> None:
-        if self._recovery is None or self.phase is not Phase.RECOVERY:
+    def _on_look(self, now: int) -> None:
+        """Fetch what is surely lost, while the rest is still on its way."""
+        lost = self._overtaken.look()
+        self._try_recovery(lambda: self._want(lost, now), now)
+        self._supplier.progress()
+        if self.phase is Phase.MULTICAST:
+            self._timers.set(Timer.LOOK, now + self._s.timing.look_ns)
+
+    def _want(self, lost: Flags, now: int) -> None:
+        self._s.counters["overtaken"] += self._recovery.want(lost, now)
+
+    def _settled(self) -> Flags | None:
+        return self._overtaken.settled() if self.phase is Phase.MULTICAST else None
+
+    def _try_recovery(self, step: Callable[[], None], now: int) -> None:
+        if self.phase not in RECEIVING:
             return
         try:
-            step(self._recovery)
+            step()
         except Exhausted as error:
             self._fail(f"no rank can supply what is missing of rank {error.owner}'s block", error.owner, now)
+            return
+        if self.phase is not Phase.RECOVERY:
             return
         at = self._recovery.next_impatience(self._s.timing.patience_ns)
         if at is not None:

@@ -1,5 +1,7 @@
 """The slow path: fetch what the multicast did not bring, from a neighbour who has it (PAPER 1.6).
 
+It runs beside the fast path from the first loss that :class:`Overtaken` is sure of, and alone after the cutoff.
+
 A receiver asks (FETCH) its left neighbour, rank - 1, for what its bitmap lacks; the neighbour says what it has (READY)
 and the receiver READs it. What the neighbour lacks itself it remembers and announces once it has it, so that in the
 worst case a request walks back, hop by hop, to the root. Waiting edges go one way round the ring and end at the owner
@@ -42,19 +44,49 @@ def flags_of(ranges: Ranges, size: int) -> Flags:
     return flags
 
 
-class Supplier:
-    """Answers the FETCHes of others; while ``busy``, in the own fast path, it only remembers them.
+class Overtaken:
+    """Tells lost chunks from late ones while the multicast goes on: two looks at the bitmap, a reordering time apart.
 
-    Otherwise an early cutoff at one rank would have everything that is still on its way sent twice. ``unsent`` gives
-    the own chunks that are still to be multicast.
+    A root sends its chunks in order. What is missing below the highest chunk of its block that was here at the last
+    look had that long to come, and is lost (the idea of RFC 8985, section 6, for multicast).
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        self._bitmap = placement.bitmap
+        self._shape = (placement.layout.blocks, placement.layout.chunks_per_block)
+        self._edges = np.zeros((placement.layout.blocks, 1), np.int64)
+
+    def settled(self) -> Flags:
+        """The chunks below the highest of their block at the last look, shape (chunks,)."""
+        return (np.arange(self._shape[1]) < self._edges).ravel()
+
+    def look(self) -> Flags:
+        """Note what is here now; returns the chunks that are lost by what was here at the look before."""
+        here = self._bitmap.bits()
+        lost = self.settled() & ~here
+        backwards = here.reshape(self._shape)[:, ::-1]
+        highest = self._shape[1] - backwards.argmax(axis=1)
+        self._edges = np.where(backwards.any(axis=1), highest, 0)[:, None]
+        return lost
+
+
+class Supplier:
+    """Answers the FETCHes of others: with all that is here, or only with what is ``settled`` in the own fast path.
+
+    Otherwise an early cutoff at one rank would have everything that is still on its way sent twice. ``settled`` gives
+    flags of chunks, None after the fast path; ``unsent`` the own chunks that are still to be multicast.
     """
 
     def __init__(
-        self, placement: Placement, wire: Wire, busy: Callable[[], bool], unsent: Callable[[], tuple[int, int]]
+        self,
+        placement: Placement,
+        wire: Wire,
+        settled: Callable[[], Flags | None],
+        unsent: Callable[[], tuple[int, int]],
     ) -> None:
         self._placement = placement
         self._wire = wire
-        self._busy = busy
+        self._settled = settled
         self._unsent = unsent
         self._wanted: dict[int, Flags] = {}
 
@@ -67,15 +99,19 @@ class Supplier:
 
     def progress(self) -> None:
         """Announce what has come since to those who wait for it."""
-        if self._wanted and not self._busy():
-            for peer in list(self._wanted):
-                self._announce(peer)
-
-    def _announce(self, peer: int) -> None:
-        wanted = self._wanted[peer]
+        if not self._wanted:
+            return
         here = self._placement.bitmap.bits()
         first, stop = self._unsent()
         here[first:stop] = False  # the multicast is about to bring them: no need to send them twice
+        settled = self._settled()
+        if settled is not None:
+            here &= settled
+        for peer in list(self._wanted):
+            self._announce(peer, here)
+
+    def _announce(self, peer: int, here: Flags) -> None:
+        wanted = self._wanted[peer]
         ready = runs(wanted & here)
         if ready:
             self._wire.send_ranges(peer, Kind.READY, ready)
@@ -107,6 +143,7 @@ class Recovery:
         self._stage: dict[int, int] = {}
         self._since: dict[int, int] = {}
         self._supplied_at: dict[int, int] = {}
+        self._asked = np.zeros(placement.layout.chunks, np.bool_)
         self._requested = np.zeros(placement.layout.chunks, np.bool_)
         self._lost: set[int] = set()
 
@@ -120,21 +157,31 @@ class Recovery:
         """Who is being asked for a block now."""
         return self._suppliers(self._roots[block])[self._stage[block]]
 
-    def _missing_by_block(self) -> dict[int, list[tuple[int, int]]]:
+    def _by_block(self, flags: Flags) -> dict[int, list[tuple[int, int]]]:
         found: dict[int, list[tuple[int, int]]] = {}
         layout = self._placement.layout
-        for first, stop in self._placement.bitmap.gaps():
+        for first, stop in runs(flags):
             for piece in layout.pieces(first, stop, layout.chunks_per_block):
                 found.setdefault(layout.block_of(piece[0]), []).append(piece)
         return found
 
-    def start(self, now: int) -> None:
-        """Ask for everything that is missing."""
-        missing = self._missing_by_block()
-        self._stage = dict.fromkeys(missing, 0)
-        for block in missing:
+    def _missing(self) -> Flags:
+        return ~self._placement.bitmap.bits()
+
+    def want(self, lost: Flags, now: int) -> int:
+        """Ask for those of the lost chunks that nobody was asked for yet; returns how many these are."""
+        fresh = lost & ~self._asked
+        wanted = self._by_block(fresh)
+        for block in wanted:
+            self._stage.setdefault(block, 0)
             self._skip_lost(block)
-        self._ask(missing, now)
+        self._ask(wanted, now)
+        return int(np.count_nonzero(fresh))
+
+    def want_all(self, now: int) -> None:
+        """The fast path is over: all that is missing is lost, and every supplier has its full time from now on."""
+        self.want(self._missing(), now)
+        self._since = dict.fromkeys(self._since, now)
 
     def _skip_lost(self, block: int) -> None:
         """Go round the order of suppliers to the next that may still answer."""
@@ -151,6 +198,7 @@ class Recovery:
             questions.setdefault(self.supplier_of(block), []).extend(ranges)
             self._since[block] = now
             for first, stop in ranges:
+                self._asked[first:stop] = True
                 self._requested[first:stop] = False
         for supplier, ranges in questions.items():
             self._wire.send_ranges(supplier, Kind.FETCH, ranges)
@@ -180,7 +228,7 @@ class Recovery:
 
     def impatient(self, now: int, patience: int) -> None:
         """Replace suppliers that have supplied nothing for ``patience`` ns; forget the blocks that are complete."""
-        missing = self._missing_by_block()
+        missing = self._by_block(self._missing())
         for block in [block for block in self._stage if block not in missing]:
             del self._stage[block], self._since[block]
         self._advance([block for block in self._stage if now - self._quiet_since(block) >= patience], now)
@@ -190,7 +238,7 @@ class Recovery:
         return max(self._since[block], self._supplied_at.get(self.supplier_of(block), 0))
 
     def _advance(self, blocks: list[int], now: int) -> None:
-        missing = self._missing_by_block()
+        missing = self._by_block(self._missing())
         stuck = [block for block in blocks if block in missing]
         for block in stuck:
             self._stage[block] += 1

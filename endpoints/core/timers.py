@@ -12,6 +12,8 @@ class Timer(Enum):
     """End of the fast path: expected duration and slack, or inactivity (PAPER 1.5)."""
     TOKEN = auto()
     """A root's own turn, if the token of its chain got lost with its bearer."""
+    LOOK = auto()
+    """The next look at what the fast path has lost so far."""
     PATIENCE = auto()
     """A supplier that does not supply."""
     DEADLINE = auto()
