@@ -50,7 +50,7 @@ class Holding:
             parts += _pick(frames, lengths, rows[start:stop])
             parts.append(held.part)
             start = stop
-        return parts + _pick(frames, lengths, rows[start:])
+        return _together(parts + _pick(frames, lengths, rows[start:]))
 
     def due(self, now_ns: int) -> list[Part]:
         """What has waited until ``now_ns``, earliest first; frames of one stride together."""
@@ -60,8 +60,7 @@ class Holding:
             if not held.gone:
                 found.append(held.part)
                 self._leave(held)
-        groups = groupby(found, key=lambda part: part[0].shape[1])
-        return [_join(list(group)) for _, group in groups]
+        return _together(found)
 
     def next_timeout(self) -> int | None:
         """When the next one has waited long enough."""
@@ -106,6 +105,12 @@ def _pick(frames: U8, lengths: Lengths, rows: I64) -> list[Part]:
     if last - first + 1 == len(rows) == len(np.unique(rows)):
         return [(frames[first : last + 1], lengths[first : last + 1])]
     return [(frames[rows], lengths[rows])]
+
+
+def _together(parts: list[Part]) -> list[Part]:
+    """The same frames in the same order in as few parts as their strides allow: every part is decoded on its own."""
+    groups = groupby(parts, key=lambda part: part[0].shape[1])
+    return [_join(list(group)) for _, group in groups]
 
 
 def _join(parts: list[Part]) -> Part:

@@ -68,7 +68,7 @@ class _Columns:
         zeros = np.zeros(n, np.uint32)
         return cls(np.zeros(n, np.bool_), zeros.astype(np.int32), zeros.copy(), zeros.copy(), zeros.astype(np.int32))
 
-    def put(self, at: slice, other: _Columns) -> None:
+    def put(self, at: Integers, other: _Columns) -> None:
         assert self.keep is not None
         self.keep[at] = True if other.keep is None else other.keep
         self.src[at] = other.src
@@ -110,47 +110,52 @@ class Decoder:
         if np.count_nonzero(odd) or np.count_nonzero(full) < len(full):
             columns = self._read_mixed(frames, lengths, odd.any(axis=1) | ~full, batch)
         else:
-            columns = self._read_full(frames, words, batch)
+            columns = self._read_full(frames, batch)
         batch.chunks = self._select(frames, columns)
         return batch
 
-    def _read_full(self, frames: U8, words: U64, batch: Batch) -> _Columns:
-        """Frames that agree with the template of a full chunk."""
-        n = len(frames)
-        np.bitwise_or(words, _ONES, out=words)
-        crcs = [crc32(row) for row in frames[:, COVERED : self._full]]
+    def _read_full(self, frames: U8, batch: Batch, rows: Integers | None = None) -> _Columns:
+        """Frames that agree with the template of a full chunk: all, or those in ``rows``, as columns of as many."""
+        words = frames[:, _WORDS].view(np.uint64)
+        pairs = frames[:, _PAIR].view(np.uint64)[:, 0]
+        word = frames[:, layout.BTH_ACKREQ : layout.BTH_ACKREQ + 4].view(">u4")[:, 0]
+        imm = frames[:, layout.UD_IMM : layout.UD_IMM + 4].view(">u4")[:, 0]
+        covered = frames[:, COVERED : self._full]
+        if rows is None:
+            np.bitwise_or(words, _ONES, out=words)
+            crcs = [crc32(row) for row in covered]
+        else:
+            words[rows] |= _ONES
+            crcs = [crc32(covered[i]) for i in rows.tolist()]
+            pairs, word, imm = pairs[rows], word[rows], imm[rows]
+        n = len(crcs)
         known = self._known
-        src = [known.get(pair, -1) for pair in frames[:, _PAIR].view(np.uint64)[:, 0].tolist()]
+        src = [known.get(pair, -1) for pair in pairs.tolist()]
         keep = None
         if crcs.count(RESIDUE) < n or -1 in src:
             intact = np.array(crcs, np.uint32) == RESIDUE
             keep = intact & (np.array(src) >= 0)
-            self._count_refused(frames, intact, keep, batch)
-        word = frames[:, layout.BTH_ACKREQ : layout.BTH_ACKREQ + 4].view(">u4")[:, 0]
-        imm = frames[:, layout.UD_IMM : layout.UD_IMM + 4].view(">u4")[:, 0].astype(np.uint32)
+            self._count_refused(pairs, intact, keep, batch)
         length = self._full_length[:n] if n <= _USUAL else np.full(n, self._mtu, np.int32)
-        return _Columns(keep, np.array(src, np.int32), word, imm, length)
+        return _Columns(keep, np.array(src, np.int32), word, imm.astype(np.uint32), length)
 
-    def _count_refused(self, frames: U8, intact: Bool, keep: Bool, batch: Batch) -> None:
+    def _count_refused(self, pairs: U64, intact: Bool, keep: Bool, batch: Batch) -> None:
         for i in np.flatnonzero(~keep).tolist():
-            src, dst = struct.unpack("!II", frames[i, _PAIR].tobytes())
+            src, dst = struct.unpack("!II", pairs[i].tobytes())
             reason = self._packets.stranger(src, dst, multicast=True) if intact[i] else "bad_icrc"
             count(batch, reason or "unknown_qp")
 
     def _read_mixed(self, frames: U8, lengths: Integers, odd: Bool, batch: Batch) -> _Columns:
-        """Runs of full chunks by columns, the rows between them (those in ``odd``) one by one."""
-        n = len(lengths)
-        columns = _Columns.of_nothing(n)
+        """Full chunks by columns, the other rows (those in ``odd``) one by one."""
+        columns = _Columns.of_nothing(len(lengths))
         rest = np.flatnonzero(odd)
+        if len(rest) < len(lengths):
+            rows = np.flatnonzero(~odd)
+            columns.put(rows, self._read_full(frames, batch, rows))
         writes = self._writes.full(frames, lengths, rest) if len(rest) > _FEW else np.zeros(len(rest), np.bool_)
-        start = 0
-        for i, known in [*zip(rest.tolist(), writes.tolist(), strict=True), (n, True)]:
-            if i > start:
-                run = frames[start:i]
-                columns.put(slice(start, i), self._read_full(run, run[:, _WORDS].view(np.uint64), batch))
-            start = i + 1
+        for at, (i, known) in enumerate(zip(rest.tolist(), writes.tolist(), strict=True)):
             if not known:
-                writes[np.searchsorted(rest, i)] = self._read_one(frames[i], int(lengths[i]), i, columns, batch)
+                writes[at] = self._read_one(frames[i], int(lengths[i]), i, columns, batch)
         batch.writes = self._writes.columns(frames, rest[writes]) if writes.any() else None
         return columns
 
