@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -37,30 +37,34 @@ class Holding:
         self._serial = 0
 
     def sort_out(self, frames: U8, lengths: Lengths, fates: Fates | None, now_ns: int) -> list[Part]:
-        """Hold what is to be held; the rest, and what it has overtaken far enough, in order."""
+        """Hold what is to be held; the rest and what it has overtaken far enough, in order, then what is due anyway."""
         first = self._passed
         self._passed += len(lengths)
-        if fates is None and not self._by_count:
+        if fates is None and not self._by_time:
             return [(frames, lengths)]
         rows = np.arange(len(lengths)) if fates is None else self._hold(frames, lengths, fates, first, now_ns)
         parts: list[Part] = []
         start = 0
         for held in self._overtaken():
             stop = int(np.searchsorted(rows, (held.behind or 0) - first, side="right"))
-            parts += _pick(frames, lengths, rows[start:stop])
+            parts += _runs(frames, lengths, rows[start:stop])
             parts.append(held.part)
             start = stop
-        return _together(parts + _pick(frames, lengths, rows[start:]))
+        parts += _runs(frames, lengths, rows[start:])
+        return _together(parts + self._waited(now_ns))
 
     def due(self, now_ns: int) -> list[Part]:
         """What has waited until ``now_ns``, earliest first; frames of one stride together."""
+        return _together(self._waited(now_ns))
+
+    def _waited(self, now_ns: int) -> list[Part]:
         found: list[Part] = []
         while self._by_time and self._by_time[0][0] <= now_ns:
             held = heappop(self._by_time)[2]
             if not held.gone:
                 found.append(held.part)
                 self._leave(held)
-        return _together(found)
+        return found
 
     def next_timeout(self) -> int | None:
         """When the next one has waited long enough."""
@@ -96,19 +100,16 @@ class Holding:
             self._by_count.remove(held)
 
 
-def _pick(frames: U8, lengths: Lengths, rows: I64) -> list[Part]:
-    """Those rows: as a view if they lie together, copied if not; nothing if there are none."""
-    if not len(rows):
-        return []
-    first, last = int(rows[0]), int(rows[-1])
-    # One copy of the survivors costs less than the decoding of many short runs.
-    if last - first + 1 == len(rows) == len(np.unique(rows)):
-        return [(frames[first : last + 1], lengths[first : last + 1])]
-    return [(frames[rows], lengths[rows])]
+def _runs(frames: U8, lengths: Lengths, rows: I64) -> list[Part]:
+    """Those rows as views of neighbours, for :func:`_together` to copy once if need be."""
+    cuts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+    spans = [(int(rows[a]), int(rows[a]) + b - a) for a, b in pairwise(cuts) if a < b]
+    return [(frames[first:stop], lengths[first:stop]) for first, stop in spans]
 
 
 def _together(parts: list[Part]) -> list[Part]:
-    """The same frames in the same order in as few parts as their strides allow: every part is decoded on its own."""
+    """The same frames in the same order in as few parts as their strides allow: each part costs a decoding, which is
+    more than a copy."""
     groups = groupby(parts, key=lambda part: part[0].shape[1])
     return [_join(list(group)) for _, group in groups]
 
