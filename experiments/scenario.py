@@ -99,6 +99,7 @@ class Scenario(BaseModel):
     send_batch: Count = _PROTOCOL.send_batch
     rq_depth: Count = 1024
     cutoff: Literal["inactivity", "deadline"] = "inactivity"
+    fetch_early: bool = _PROTOCOL.fetch_early
     slack_chunks: Count = _PROTOCOL.slack_chunks
     op_bits: Annotated[int, Field(ge=8, le=16)] = 8
     peer_timeout_ns: Nanoseconds = _PROTOCOL.peer_timeout_ns
@@ -225,6 +226,7 @@ class Scenario(BaseModel):
             chains=self.chains,
             send_batch=self.send_batch,
             cutoff=Cutoff(self.cutoff),
+            fetch_early=self.fetch_early,
             slack_chunks=self.slack_chunks,
             peer_timeout_ns=self.peer_timeout_ns,
             op_timeout_ns=self.op_timeout_ns,

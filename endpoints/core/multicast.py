@@ -23,7 +23,6 @@ from endpoints.core.slow_path import Exhausted, Flags, Overtaken, Recovery, Supp
 from endpoints.core.states import FINAL, Input, Phase
 from endpoints.core.timers import Timer
 
-
 RECEIVING = frozenset({Phase.MULTICAST, Phase.RECOVERY})
 """The phases in which chunks are missing."""
 

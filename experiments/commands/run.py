@@ -55,6 +55,13 @@ def command(
     cutoff: Annotated[
         str | None, typer.Option(metavar="KIND", help="End of the fast path: inactivity or deadline.")
     ] = None,
+    fetch_early: Annotated[
+        bool | None,
+        typer.Option(
+            "--fetch-early/--fetch-at-cutoff",
+            help="Fetch what is surely lost while the multicast goes on (usual), or only after it, as in the paper.",
+        ),
+    ] = None,
     loss: options.Loss = None,
     reorder: options.Reorder = None,
     duplicate: Annotated[str | None, typer.Option(metavar="PERCENT", help="Packets that come twice, like 1%.")] = None,
@@ -85,6 +92,7 @@ def command(
         "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu, "algorithms": algorithm,
         "placement": placement, "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file,
         "trees": trees, "chains": chains, "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff,
+        "fetch_early": fetch_early,
         "loss": loss, "reorder": reorder, "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay,
         "queue_packets": queue, "capture": capture, "name": name, "impairments": impair or None,
     }  # fmt: skip

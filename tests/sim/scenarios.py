@@ -36,6 +36,8 @@ class Case:
     chains: int | None = None
     send_batch: int = 4
     cutoff: Cutoff = Cutoff.INACTIVITY
+    fetch_early: bool = True
+    scheduling_ms: int = 45
     loss: float = 0.0
     reorder: float = 0.0
     duplicate: float = 0.0
@@ -76,7 +78,13 @@ def make_world(case: Case) -> World:
     """The world of a case, with its faults and deaths."""
     fabric = parse_topology(case.topology.format(ranks=case.ranks))
     comm = communicator(fabric, mtu=case.mtu, rate_bps=20_000_000, trees=case.trees)
-    config = ProtocolConfig(chains=case.chains, send_batch=case.send_batch, cutoff=case.cutoff)
+    config = ProtocolConfig(
+        chains=case.chains,
+        send_batch=case.send_batch,
+        cutoff=case.cutoff,
+        fetch_early=case.fetch_early,
+        scheduling_ns=case.scheduling_ms * MS,
+    )
     world = build_world(fabric, comm, TEMPLATES, config=config, seed=case.seed, first_op=case.first_op)
     if case.loss or case.reorder or case.duplicate or case.corrupt:
         world.network.fault = chaos(case)

@@ -73,6 +73,44 @@ def test_loss_at_one_leaf_is_repaired_by_the_left_neighbour() -> None:
     assert max(served) == served[2], "rank 3 fetches from rank 2"
 
 
+@pytest.mark.parametrize("early", [True, False], ids=["early", "at the cutoff"])
+def test_what_was_overtaken_is_fetched_while_the_multicast_goes_on(early: bool) -> None:
+    """Chunk 3 is lost at one leaf; most of the operation's 0.3 s are still to come."""
+    case = Case(ranks=4, size=200_000, fetch_early=early)
+    lost = drop_if(lambda link, f: link == "s1->h3" and opcode(f) == UD_IMM and chunk(f) == 3)
+    seen: list[int] = []
+
+    def fault(link: str, frame: bytes) -> list[tuple[int, bytes]]:
+        seen.extend([opcode(frame)] if link.startswith("h") else [])
+        return lost(link, frame)
+
+    _, outcome = run_with(case, fault)
+    multicast_after_the_read = seen[seen.index(RC_READ) :].count(UD_IMM)
+    assert (multicast_after_the_read > 100) is early
+    assert outcome.counters["recovered"] == 1
+    assert outcome.counters["duplicates"] == 0, "nothing that the multicast brought was fetched as well"
+
+
+def test_what_is_merely_late_is_not_fetched() -> None:
+    """A fifth of the multicast comes 30 ms late, which is within the time that reordering may take."""
+    case = Case(ranks=4, size=200_000)
+    _, outcome = run_with(
+        case, lambda link, f: [(30 * MS if link == "s1->h3" and opcode(f) == UD_IMM and chunk(f) % 5 == 0 else 0, f)]
+    )
+    assert outcome.counters["fetches"] == 0
+
+
+def test_a_lost_last_chunk_is_not_waited_for_as_long_as_a_silent_root() -> None:
+    """The rest of a batch leaves with its first chunk, so that its end need not be seen: the cutoff comes as soon."""
+    ends = []
+    for hole in (700, 781):  # of 782 chunks
+        case = Case(ranks=4, size=200_000, algorithm="mcast_broadcast", fetch_early=False)
+        lost = drop_if(lambda link, f, at=hole: link == "s1->h3" and opcode(f) == UD_IMM and chunk(f) == at)
+        _, outcome = run_with(case, lost)
+        ends.append(max(end.now for end in outcome.ends if end is not None))
+    assert ends[1] - ends[0] < 10 * MS
+
+
 @pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
 @pytest.mark.parametrize("cutoff", list(Cutoff))
 def test_a_lost_hand_over_token_does_not_stop_the_chain(times: int | None, cutoff: Cutoff) -> None:

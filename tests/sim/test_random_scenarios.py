@@ -43,6 +43,8 @@ def cases(draw: st.DrawFn, algorithm: str, *, loss: float, deaths: int) -> Case:
         chains=draw(st.one_of(st.none(), st.integers(1, 5))),
         send_batch=draw(st.sampled_from([1, 2, 4, 16])),
         cutoff=draw(st.sampled_from(list(Cutoff))),
+        fetch_early=draw(st.sampled_from([True, True, False])),
+        scheduling_ms=draw(st.sampled_from([45, 3])),  # with little, an operation of a few chunks has looks at losses
         loss=draw(st.floats(0, loss)),
         reorder=draw(st.sampled_from([0, 0.05, 0.3])),
         duplicate=draw(st.sampled_from([0, 0.05, 0.2])),

@@ -74,8 +74,10 @@ def test_hosts_and_links_are_named_as_the_fabric_names_them() -> None:
 
 
 def test_the_protocol_is_handed_its_knobs() -> None:
-    protocol = Scenario.of({"chains": 2, "cutoff": "deadline", "send_batch": 128}).protocol
-    assert (protocol.chains, protocol.cutoff.value, protocol.send_batch) == (2, "deadline", 128)
+    given = {"chains": 2, "cutoff": "deadline", "send_batch": 128, "fetch_early": False}
+    protocol = Scenario.of(given).protocol
+    found = (protocol.chains, protocol.cutoff.value, protocol.send_batch, protocol.fetch_early)
+    assert found == (2, "deadline", 128, False)
 
 
 REFUSED = [
