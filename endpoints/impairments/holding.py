@@ -108,8 +108,7 @@ def _runs(frames: U8, lengths: Lengths, rows: I64) -> list[Part]:
 
 
 def _together(parts: list[Part]) -> list[Part]:
-    """The same frames in the same order in as few parts as their strides allow: each part costs a decoding, which is
-    more than a copy."""
+    """The same frames in the same order, in as few parts as strides allow: decoding a part costs more than copying."""
     groups = groupby(parts, key=lambda part: part[0].shape[1])
     return [_join(list(group)) for _, group in groups]
 

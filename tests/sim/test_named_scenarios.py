@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -80,7 +82,7 @@ def test_what_was_overtaken_is_fetched_while_the_multicast_goes_on(early: bool) 
     lost = drop_if(lambda link, f: link == "s1->h3" and opcode(f) == UD_IMM and chunk(f) == 3)
     seen: list[int] = []
 
-    def fault(link: str, frame: bytes) -> list[tuple[int, bytes]]:
+    def fault(link: str, frame: bytes) -> Sequence[tuple[int, bytes]]:
         seen.extend([opcode(frame)] if link.startswith("h") else [])
         return lost(link, frame)
 
