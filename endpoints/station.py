@@ -68,6 +68,10 @@ class Station:
         self.endpoint = endpoint
         self.counters: Counter[str] = Counter()
         self._wire = wire
+        self.impair(rx, tx)
+
+    def impair(self, rx: Impairments | None, tx: Impairments | None) -> None:
+        """Have other impairments from now on."""
         self._rx = rx
         self._tx = tx
 

@@ -19,6 +19,7 @@ from endpoints.impairments.spec import parse_psns
 from experiments import units
 from experiments.data import file_size, size_per_rank
 from experiments.errors import UserError
+from experiments.faults.timeline import split_step
 from experiments.results import VERSION
 from experiments.scenario import Scenario
 
@@ -30,6 +31,7 @@ OPTIONS = {
     "link_delay_ns": "--delay",
     "queue_packets": "--queue",
     "impairments": "--impair",
+    "faults": "--fault",
 }
 """Options that are not called like the field that they set."""
 
@@ -55,6 +57,15 @@ def parse_impairment(text: str) -> dict[str, Any]:
         return entry | {"psns": parse_psns(which.removeprefix(_PSN))}
     except ValueError as problem:
         raise UserError(f"{what}: {problem}") from None
+
+
+def parse_timed_fault(text: str) -> dict[str, Any]:
+    """A step of the timeline as ``--fault`` writes it, such as ``at 1.5s: link e00-a00 loss 2% for 3s``."""
+    try:
+        when, words = split_step(text)
+    except UserError as problem:
+        raise UserError(f"--fault {problem}") from None
+    return {"at": when.at_ns, "operation": when.operation, "fault": words}
 
 
 def resolve(file: Path | None, given: dict[str, Any]) -> Scenario:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from experiments import judge, theory
 from experiments.buffers import Buffers
 from experiments.data import Data
 from experiments.external.registry import External
+from experiments.faults.director import Director
+from experiments.faults.reconcile import rows
 from experiments.fidelity.observe import observe
 from experiments.fidelity.verdict import assess
 from experiments.folder import ResultFolder
@@ -21,7 +24,7 @@ from experiments.injection import hit_lines
 from experiments.link_theory import LinkTheory
 from experiments.port_traffic import Moved
 from experiments.ranks import Ranks
-from experiments.results import Run
+from experiments.results import FaultRow, Run
 from experiments.scenario import Scenario
 from experiments.ui import Progress
 from experiments.watch import Seen, Watch
@@ -44,6 +47,7 @@ class Operations:
         watch: Watch,
         plan: Plan,
         platform: Platform,
+        faults: Director,
     ) -> None:
         self._scenario = scenario
         self._folder = folder
@@ -57,6 +61,7 @@ class Operations:
             scenario.fabric, tuple(plan.trees.values()), [host.name for host in scenario.by_rank], scenario.mtu
         )
         self._platform = platform
+        self._faults = faults
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
         self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
@@ -65,6 +70,11 @@ class Operations:
     def skipped(self) -> dict[str, str]:
         """Why an algorithm has been left out, by its name."""
         return self._guests.skipped
+
+    def fault_rows(self) -> list[FaultRow]:
+        """The account of all faults, which are over from now on."""
+        entries = self._faults.finish()
+        return rows(entries, self._faults.origin_ns, self._faults.mechanism_name)
 
     def operations(self) -> Iterator[Run]:
         """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
@@ -82,7 +92,7 @@ class Operations:
                     self._progress.phase(label, None)
                     yield from self._external(algorithm, iteration)
                     continue
-                result = self._operation(algorithm, max(iteration, 1), label)
+                result = self._operation(algorithm, iteration, label)
                 if iteration >= 1 or result.error is not None:
                     yield result
                 if result.error is not None:
@@ -93,6 +103,8 @@ class Operations:
         if not self._guests.ready(algorithm):
             return
         self._buffers.prepare(algorithm, self._data)
+        if iteration >= 1:
+            self._faults.operation_begins(time.monotonic_ns())
         (measured, error), seen = self._watch.over(
             lambda: self._guests.run(algorithm, self._buffers, self._limit(algorithm))
         )
@@ -114,9 +126,13 @@ class Operations:
             yield self._judged(result, (), seen)
 
     def _operation(self, algorithm: Collective, iteration: int, label: str) -> Run:
+        """One operation, a warm-up if ``iteration`` is less than 1."""
+        begins = self._faults.operation_begins if iteration >= 1 else _nothing
+        iteration = max(iteration, 1)
+
         def begun() -> list[RankResult]:
             self._progress.phase(label, None)  # now, when the programs that read counters have come and gone
-            return self._ranks.run(algorithm, self._data, self._told)
+            return self._ranks.run(algorithm, self._data, self._told, begins)
 
         reports, seen = self._watch.over(begun)
         self._check()
@@ -213,6 +229,10 @@ class Operations:
     def _limit(self, algorithm: Algorithm) -> float:
         scenario = self._scenario
         return theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
+
+
+def _nothing(_: int) -> None:
+    """A warm-up begins."""
 
 
 def _complaint(wrong: int) -> str | None:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -78,6 +78,11 @@ class Ranks:
         """Process id of each rank's endpoint."""
         return {host.rank: host.process.pid for host in self._hosts if host.process.pid is not None}
 
+    @property
+    def controls(self) -> dict[int, Connection]:
+        """The pipe to each rank's endpoint over which live faults are asked for."""
+        return {host.rank: host.control for host in self._hosts}
+
     def enter(self, namespaces: list[str], interfaces: list[str], impairments: tuple[ImpairmentSpec, ...]) -> None:
         """Every endpoint enters its host, opens its ring and joins the trees; returns when all are ready."""
         for host in self._hosts:
@@ -111,8 +116,11 @@ class Ranks:
                 raise ExperimentFailed(f"the endpoint of rank {host.rank} was not ready in {READY_TIMEOUT_S:g} s")
             self._expect(host, Ready)
 
-    def run(self, algorithm: Collective, data: Data, report: Report) -> list[RankResult]:
-        """One operation on all ranks, in rank order; the buffers then hold what was received."""
+    def run(self, algorithm: Collective, data: Data, report: Report, begins: Callable[[int], None]) -> list[RankResult]:
+        """One operation on all ranks, in rank order; the buffers then hold what was received.
+
+        ``begins`` is told the time of the common start (monotonic ns), shortly before it.
+        """
         self._buffers.prepare(algorithm, data)
         for host in self._hosts:
             files = self._buffers.data(host.rank), self._buffers.received(host.rank)
@@ -120,6 +128,7 @@ class Ranks:
         self._all_ready()
         begun = self._progress[:, 1].copy()
         start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
+        begins(start)
         for host in self._hosts:
             self._send(host, Go(start))
         senders = algorithm.roots(self._comm.size)

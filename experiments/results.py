@@ -121,6 +121,26 @@ class Skipped(_Value):
     reason: str
 
 
+class FaultRow(_Value):
+    """A fault of the timeline, or put in by hand: declared, applied, observed.
+
+    Times are seconds after the first operation's start, None where it was never in force or still is. ``observed`` has
+    exact counts by name, from the kernel or the endpoint; ``agrees`` says whether they are what was declared, None
+    where nothing can tell.
+    """
+
+    number: int
+    declared: str
+    fault: str
+    mechanism: str
+    applied_seconds: float | None
+    ended_seconds: float | None
+    outcome: str
+    observed: dict[str, int] = {}
+    agrees: bool | None = None
+    remark: str = ""
+
+
 class Summary(_Value):
     """Everything that one experiment found.
 
@@ -134,6 +154,7 @@ class Summary(_Value):
     hosts: list[str] = []
     runs: list[Run]
     skipped: list[Skipped] = []
+    faults: list[FaultRow] = []
     fidelity: Fidelity = Fidelity()
 
     @property

@@ -18,6 +18,9 @@ from experiments.communicators import communicator
 from experiments.controller_process import ControllerProcess
 from experiments.errors import EnvironmentMissing, ExperimentFailed
 from experiments.external.site import Place
+from experiments.faults.book import Book
+from experiments.faults.director import Director
+from experiments.faults.mechanisms import mechanisms
 from experiments.fidelity.sampler import Sampler
 from experiments.fidelity.verdict import combine
 from experiments.folder import ResultFolder
@@ -58,6 +61,7 @@ def run(
     try:
         with _experiment(scenario, folder, rundir, platform, progress) as experiment:
             runs = list(experiment.operations())
+            faults = experiment.fault_rows()
             skipped = [Skipped(algorithm=name, reason=why) for name, why in experiment.skipped.items()]
     except (OvsError, BuildError, BatchError) as problem:
         raise ExperimentFailed(str(problem)) from problem
@@ -74,6 +78,7 @@ def run(
         hosts=[host.name for host in scenario.by_rank],
         runs=runs,
         skipped=skipped,
+        faults=faults,
         fidelity=combine(run.fidelity for run in runs),
     )
     folder.write(SUMMARY, summary.to_json())
@@ -151,6 +156,7 @@ def _experiment(
             excused=excuses(scenario, platform),
         )
         stack.enter_context(guests)
+        faults = stack.enter_context(Director(Book(scenario.timeline), mechanisms(scenario, ovs, controller, ranks)))
         yield Operations(
             scenario,
             folder,
@@ -162,6 +168,7 @@ def _experiment(
             Watch(fabric, PortReader(net, controller), sampler),
             plan,
             platform,
+            faults,
         )
 
 

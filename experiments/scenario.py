@@ -26,6 +26,8 @@ from experiments.algorithms import algorithm
 from experiments.errors import UserError
 from experiments.expectations import Expectation
 from experiments.external.registry import External
+from experiments.faults.timed import TimedFault, steps
+from experiments.faults.timeline import Step
 from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, first_complaint
 from experiments.placement import Placement, hosts_by_rank
 from experiments.targets import capture_target, host_name
@@ -113,6 +115,7 @@ class Scenario(BaseModel):
     delay: Probability = 0.0
     delay_ns: Nanoseconds = 5_000_000
     impairments: tuple[Impairment, ...] = ()
+    faults: tuple[TimedFault, ...] = ()
 
     capture: Words = ()
     expect: tuple[Expectation, ...] = ()
@@ -126,6 +129,7 @@ class Scenario(BaseModel):
             known = {
                 "": list(cls.model_fields),
                 "impairments": list(Impairment.model_fields),
+                "faults": list(TimedFault.model_fields),
                 "expect": list(Expectation.model_fields),
             }
             raise UserError(first_complaint(problem, known)) from None
@@ -180,6 +184,7 @@ class Scenario(BaseModel):
             "shaped_bps": self._shaped_rate(),
             "chains": self._chains(),
             "impairments": tuple(self._named(entry) for entry in self.impairments),
+            "faults": tuple(TimedFault.of(step) for step in self.timeline),
             "capture": tuple(capture_target(self.fabric, self.by_rank, target) for target in self.capture),
             "name": self.name or self._default_name(),
         }
@@ -213,6 +218,19 @@ class Scenario(BaseModel):
     def collectives(self) -> tuple[Collective | External, ...]:
         """The algorithms, in the order in which they run."""
         return tuple(algorithm(name) for name in self.algorithms)
+
+    @property
+    def timeline(self) -> tuple[Step, ...]:
+        """The steps of ``faults``."""
+        try:
+            found = steps(self.faults, self.fabric)
+        except UserError as problem:
+            raise UserError(f"faults: {problem}") from None
+        operations = self.iterations * len(self.algorithms)
+        for step in found:
+            if step.when.operation > operations:
+                raise UserError(f"faults: {step}: there are {operations} operations, without warm-ups")
+        return found
 
     @property
     def injects(self) -> bool:

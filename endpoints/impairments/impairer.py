@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,14 @@ from endpoints.impairments.spec import ImpairmentSpec, bounds
 _CERTAIN: Final = 1 << 53
 """Chances are 53-bit numbers, as exact as the probability itself."""
 _SPARE_BITS: Final = np.uint64(64 - 53)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a live fault has done: packets that it concerned, and those of them that it struck."""
+
+    packets: int = 0
+    struck: int = 0
 
 
 class Hit(NamedTuple):
@@ -47,7 +56,8 @@ class _Rule:
     """A spec made ready.
 
     ``salt`` sets its chances apart, ``threshold`` is its probability times 2**53; ``first`` and ``last`` are its PSN
-    ranges, sorted, each ``last`` at least its predecessors'; ``addresses`` are those of its senders.
+    ranges, sorted, each ``last`` at least its predecessors'; ``addresses`` are those of its senders; ``tally`` is kept
+    for faults that come and go.
     """
 
     spec: ImpairmentSpec
@@ -57,19 +67,22 @@ class _Rule:
     first: I64
     last: I64
     addresses: npt.NDArray[np.uint32]
+    tally: Tally | None = None
+
+    def concerns(self, packets: Identities) -> Bool:
+        """Which packets it is for, whatever becomes of them."""
+        found = packets.roce
+        if self.spec.senders:
+            found = found & np.isin(packets.sender, self.addresses)
+        if self.spec.transport != "any":
+            found = found & ((packets.kind == UD) == (self.spec.transport == "ud"))
+        return found
 
     def strikes(self, packets: Identities, attempts: I64, rolls: U64) -> Bool:
-        """Which packets it is for, by identity and by the number that each has rolled."""
-        hit: Bool
+        """Which of those it strikes, by identity and by the number that each has rolled."""
         if self.spec.psns is None:
-            hit = rolls >> _SPARE_BITS < self.threshold
-        else:
-            hit = self._lists(packets.psn) & (attempts < self.spec.sightings)
-        if self.spec.senders:
-            hit = hit & np.isin(packets.sender, self.addresses)
-        if self.spec.transport != "any":
-            hit = hit & ((packets.kind == UD) == (self.spec.transport == "ud"))
-        return hit
+            return rolls >> _SPARE_BITS < self.threshold
+        return self._lists(packets.psn) & (attempts < self.spec.sightings)
 
     def _lists(self, psn: npt.NDArray[np.uint32]) -> Bool:
         at = np.searchsorted(self.first, psn, side="right") - 1
@@ -81,7 +94,8 @@ class Impairer:
     """The faults of one direction at one rank. ValueError for a spec that cannot be carried out.
 
     ``senders`` gives the rank of each IPv4 address. ``log`` lists what was struck in the order in which it came, at
-    most ``log_limit`` entries if one is set; ``counters`` counts all of it by kind.
+    most ``log_limit`` entries if one is set; ``counters`` counts all of it by kind. Beside ``specs``, which stay, there
+    are live faults, which come and go by number (:meth:`set_live`).
     """
 
     def __init__(
@@ -95,17 +109,44 @@ class Impairer:
     ) -> None:
         self.log: list[Hit] = []
         self.counters: Counter[str] = Counter()
-        self._ranks = dict(senders)
+        self._addresses = dict(senders)
         self._log_limit = log_limit
         self._sightings = Sightings()
         self._holding = Holding()
         self._rules: list[_Rule] = []
+        self._live: dict[int, _Rule] = {}
+        self._salt = partial(salt, seed, host, direction)
         ordinals: Counter[str] = Counter()
         for spec in specs:
-            rule = _rule(spec, salt(seed, host, direction, spec.kind, ordinals[spec.kind]), senders)
+            rule = _rule(spec, self._salt(spec.kind, ordinals[spec.kind]), senders)
             if spec.acts_at(host, direction):
                 self._rules.append(rule)
                 ordinals[spec.kind] += 1
+        self._fixed = tuple(self._rules)
+        self._gather()
+
+    def set_live(self, specs: Mapping[int, ImpairmentSpec]) -> dict[int, Tally]:
+        """From now on exactly these live faults are in force, by number; what each of them, and of those before, did.
+
+        One that stays goes on as it was. Packets that are held back already are still let go in their time.
+        """
+        before = self._live
+        self._live = {
+            number: before[number]
+            if number in before and before[number].spec == spec
+            else _rule(spec, self._salt(f"live {spec.kind}", number), self._addresses, Tally())
+            for number, spec in specs.items()
+        }
+        self._gather()
+        return {number: rule.tally for number, rule in {**before, **self._live}.items() if rule.tally is not None}
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is done to packets, and none is held back."""
+        return not self._rules and self.next_timeout() is None
+
+    def _gather(self) -> None:
+        self._rules = [*self._fixed, *self._live.values()]
         self._salts = np.array([[rule.salt] for rule in self._rules], np.uint64)
 
     def apply(self, frames: U8, lengths: Lengths, now_ns: int) -> list[Part]:
@@ -134,9 +175,13 @@ class Impairer:
         again = attempts.view(np.uint64)
         fates: Fates | None = None
         for rule, rolls in zip(self._rules, mix(mix(packets.key ^ self._salts) ^ again), strict=True):
-            hit = packets.roce & rule.strikes(packets, attempts, rolls)
+            concerned = rule.concerns(packets)
             if fates is not None:
-                hit &= fates.copies > 0  # what is lost already is not struck again
+                concerned = concerned & (fates.copies > 0)  # what is lost already is not struck again
+            hit = concerned & rule.strikes(packets, attempts, rolls)
+            if rule.tally is not None:
+                rule.tally.packets += int(concerned.sum())
+                rule.tally.struck += int(hit.sum())
             if not hit.any():
                 continue
             fates = fates or Fates.unharmed(np.asarray(lengths, np.int64))
@@ -151,20 +196,10 @@ class Impairer:
             rows = rows[: max(0, self._log_limit - len(self.log))]
         columns = (packets.sender, packets.opcode, packets.psn, packets.imm, packets.kind == UD, attempts)
         for address, opcode, psn, imm, numbered, attempt in zip(*(c[rows].tolist() for c in columns), strict=True):
-            self.log.append(Hit(kind, self._ranks.get(address), opcode, psn, imm if numbered else None, attempt))
+            self.log.append(Hit(kind, self._addresses.get(address), opcode, psn, imm if numbered else None, attempt))
 
 
-def make_impairer(
-    specs: Iterable[ImpairmentSpec], seed: int, host: int, direction: str, senders: Mapping[int, int]
-) -> Impairer | None:
-    """The impairer of one direction at rank ``host``, or None if no spec acts there, so that nothing is paid for it."""
-    specs = list(specs)
-    if not any(spec.acts_at(host, direction) for spec in specs):
-        return None
-    return Impairer(specs, seed, host, direction, senders)
-
-
-def _rule(spec: ImpairmentSpec, number: int, senders: Mapping[int, int]) -> _Rule:
+def _rule(spec: ImpairmentSpec, number: int, senders: Mapping[int, int], tally: Tally | None = None) -> _Rule:
     strike = check(spec).strike
     ranges = sorted(bounds(entry) for entry in spec.psns or ())
     addresses = [address for address, rank in senders.items() if rank in spec.senders]
@@ -176,6 +211,7 @@ def _rule(spec: ImpairmentSpec, number: int, senders: Mapping[int, int]) -> _Rul
         np.array([first for first, _ in ranges], np.int64),
         np.maximum.accumulate(np.array([last for _, last in ranges], np.int64)),
         np.array(addresses, np.uint32),
+        tally,
     )
 
 

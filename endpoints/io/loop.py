@@ -58,13 +58,26 @@ class PacketRing(Protocol):
         """For poll."""
 
 
+class Control(Protocol):
+    """What the loop needs of ``io.live_faults.Control``."""
+
+    def fileno(self) -> int:
+        """For poll."""
+
+    def tend(self) -> None:
+        """Do what is asked for."""
+
+
 def nap_for(rq_depth: int, chunk_ns: int) -> int:
     """Nanoseconds of the longest nap on a ring of ``rq_depth`` frames into which a chunk comes every ``chunk_ns``."""
     return min(NAP_NS, rq_depth * chunk_ns // RING_SHARE)
 
 
 class Loop:
-    """``interrupt`` is a file descriptor whose readability ends :meth:`run_until`; ``nap_ns`` is :func:`nap_for`'s."""
+    """``interrupt`` is a file descriptor whose readability ends :meth:`run_until`; ``nap_ns`` is :func:`nap_for`'s.
+
+    ``control`` is tended between turns, so within a nap of being readable.
+    """
 
     def __init__(
         self,
@@ -73,6 +86,7 @@ class Loop:
         interrupt: int,
         on_event: Callable[[Event], None],
         nap_ns: int,
+        control: Control | None = None,
     ) -> None:
         self.send_failures = 0
         self.lateness = Lateness()
@@ -88,10 +102,17 @@ class Loop:
         self._poll = select.poll()
         self._poll.register(ring.fileno(), select.POLLIN)
         self._poll.register(interrupt, select.POLLIN)
+        self._control = control
+        self._asked = select.poll()
+        if control is not None:
+            for poll in (self._poll, self._asked):
+                poll.register(control.fileno(), select.POLLIN)
 
     def run_until(self, finished: Callable[[], bool], at_most: int | None = None) -> None:
         """Drive the station until ``finished``, the interrupt, or the time ``at_most`` (ns)."""
         while not finished():
+            if self._control is not None and self._asked.poll(0):
+                self._control.tend()
             arrivals = self.turn()
             if finished() or self._sleep(arrivals, at_most):
                 return

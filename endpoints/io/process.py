@@ -30,10 +30,11 @@ from endpoints.core.endpoint import Endpoint
 from endpoints.core.events import Completed, Event, Failed, PhaseEntered
 from endpoints.core.packets import U8, Opcode
 from endpoints.core.states import Phase
-from endpoints.impairments.impairer import Impairer, make_impairer
+from endpoints.impairments.impairer import Impairer
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.clock import now_ns
 from endpoints.io.lateness import Lateness
+from endpoints.io.live_faults import Control, Way
 from endpoints.io.loop import Loop, nap_for
 from endpoints.io.ring import Ring
 from endpoints.io.roce_port import RocePort
@@ -133,6 +134,8 @@ class HostProcess:
     rank: int
     process: ForkProcess
     pipe: Connection
+    control: Connection
+    """For ``io.live_faults``."""
 
     def send(self, command: HostSetup | RunOperation | Go | Stop) -> None:
         """Give a command."""
@@ -146,33 +149,36 @@ def fork_hosts(count: int) -> list[HostProcess]:
     gc.freeze()
     hosts = []
     for rank in range(count):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_main, args=(rank, theirs), name=f"endpoint-{rank}", daemon=True)
+        (ours, theirs), (our_control, their_control) = context.Pipe(), context.Pipe()
+        process = context.Process(
+            target=_main, args=(rank, theirs, their_control), name=f"endpoint-{rank}", daemon=True
+        )
         process.start()
         theirs.close()
-        hosts.append(HostProcess(rank, process, ours))
+        their_control.close()
+        hosts.append(HostProcess(rank, process, ours, our_control))
     gc.unfreeze()
     return hosts
 
 
-def _main(rank: int, pipe: Connection) -> None:
+def _main(rank: int, pipe: Connection, control: Connection) -> None:
     try:
         setup = pipe.recv()
         if isinstance(setup, Stop):
             return
-        _serve(setup, pipe)
+        _serve(setup, pipe, control)
     except (EOFError, KeyboardInterrupt, BrokenPipeError):
         pass
     except Exception:  # noqa: BLE001 - whatever it is, the parent must hear of it
         pipe.send(Crashed(rank, traceback.format_exc()))
 
 
-def _serve(setup: HostSetup, pipe: Connection) -> None:
+def _serve(setup: HostSetup, pipe: Connection, control: Connection) -> None:
     enter_namespace(setup.namespace)
     groups = [group.ip for group in setup.comm.groups]
     with Ring(setup.interface, setup.comm.mtu, setup.rq_depth) as ring, RocePort(setup.interface) as port:
         port.join(groups)
-        host = _Host(setup, ring, pipe.fileno())
+        host = _Host(setup, ring, pipe.fileno(), control)
         pipe.send(Ready())
         while True:
             host.loop.run_until(pipe.poll)
@@ -191,16 +197,17 @@ def _serve(setup: HostSetup, pipe: Connection) -> None:
 class _Host:
     """One endpoint with its ring, its faults and its share of the progress table."""
 
-    def __init__(self, setup: HostSetup, ring: Ring, interrupt: int) -> None:
+    def __init__(self, setup: HostSetup, ring: Ring, interrupt: int, control: Connection) -> None:
         self._setup = setup
         self._ring = ring
         self.endpoint = Endpoint(setup.comm, setup.rank, setup.config, setup.seed)
-        self._faults = {way: _impairer(setup, way) for way in ("rx", "tx")}
+        self._faults: dict[Way, Impairer] = {"rx": _impairer(setup, "rx"), "tx": _impairer(setup, "tx")}
         codec = Codec(setup.comm, setup.rank, setup.templates)
-        self._station = Station(self.endpoint, codec, self._faults["rx"], self._faults["tx"])
-        self.loop = Loop(
-            self._station, ring, interrupt, self._on_event, nap_for(setup.rq_depth, self.endpoint.timing.chunk_ns)
-        )
+        self._station = Station(self.endpoint, codec)
+        live = Control(control, self._faults, self._station)
+        live.put_in_place()
+        nap_ns = nap_for(setup.rq_depth, self.endpoint.timing.chunk_ns)
+        self.loop = Loop(self._station, ring, interrupt, self._on_event, nap_ns, live)
         self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
         self._ended = False
         self._failure: tuple[str, int | None] | None = None
@@ -226,7 +233,8 @@ class _Host:
         """The prepared operation from start to end."""
         self._ended, self._failure = False, None
         counted, dropped = self._counters(), self._ring.statistics()[1]
-        hits = {way: len(fault.log) for way, fault in self._faults.items() if fault is not None}
+        for impairer in self._faults.values():
+            impairer.log.clear()
         cpu = time.process_time()
         self.loop.run_until(lambda: False, at_most=command.start_at)
         self.loop.lateness = late = Lateness()
@@ -241,12 +249,7 @@ class _Host:
             cpu_seconds=time.process_time() - cpu,
             late_ns=late.longest_ns,
             late_counts=tuple(late.counts),
-            hits=[
-                (way, *hit)
-                for way, fault in self._faults.items()
-                if fault is not None
-                for hit in fault.log[hits[way] :]
-            ],
+            hits=[(way, *hit) for way, impairer in self._faults.items() for hit in impairer.log],
         )
 
     def _finished(self) -> bool:
@@ -262,9 +265,9 @@ class _Host:
         return total
 
 
-def _impairer(setup: HostSetup, way: str) -> Impairer | None:
+def _impairer(setup: HostSetup, way: Way) -> Impairer:
     ranks = {peer.ip: peer.rank for peer in setup.comm.peers}
-    return make_impairer(setup.impairments, setup.seed, setup.rank, way, ranks)
+    return Impairer(setup.impairments, setup.seed, setup.rank, way, ranks)
 
 
 def _map(path: Path, mode: str) -> U8:

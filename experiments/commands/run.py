@@ -76,6 +76,14 @@ def command(
             " corrupt:tx:h1,h2:1%; no HOSTS are all. `treecast impairments` lists the kinds. Repeatable.",
         ),
     ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STEP",
+            help="at TIME: FAULT, after the first operation's start (not a warm-up's), like"
+            " 'at 1.5s: link e00-a00 loss 2% for 3s'. `treecast faults` lists the words. Repeatable.",
+        ),
+    ] = None,
     delay: Annotated[
         str | None, typer.Option(metavar="TIME", help="Delay of every link, like 50us (needs netem).")
     ] = None,
@@ -95,6 +103,7 @@ def command(
         "fetch_early": fetch_early,
         "loss": loss, "reorder": reorder, "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay,
         "queue_packets": queue, "capture": capture, "name": name, "impairments": impair or None,
+        "faults": fault or None,
     }  # fmt: skip
     resolved = scenario_of(scenario, {key: value for key, value in given.items() if value is not None})
     if dry_run:
@@ -106,10 +115,12 @@ def command(
 
 def scenario_of(file: Path | None, given: dict[str, Any]) -> Scenario:
     """The scenario of a file, and of options by the fields that they set; checked, also against the free memory."""
-    from experiments.inputs import parse_impairment, resolve
+    from experiments.inputs import parse_impairment, parse_timed_fault, resolve
 
     if "impairments" in given:
         given["impairments"] = [parse_impairment(text) for text in given["impairments"]]
+    if "faults" in given:
+        given["faults"] = [parse_timed_fault(text) for text in given["faults"]]
     resolved = resolve(file, given)
     resolved.check_memory(available_memory())
     return resolved

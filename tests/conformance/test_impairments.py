@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from endpoints.core.packets import UdBurst
-from endpoints.impairments.impairer import Impairer, make_impairer
+from endpoints.impairments.impairer import Impairer
 from endpoints.impairments.registry import impairment, impairments
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.wire.codec import Codec, stack
@@ -31,9 +31,7 @@ def packets() -> tuple[np.ndarray, np.ndarray]:
 
 
 def made(*specs: ImpairmentSpec, seed: int = 1) -> Impairer:
-    faults = make_impairer(specs, seed, HOST, "rx", RANKS)
-    assert faults is not None
-    return faults
+    return Impairer(specs, seed, HOST, "rx", RANKS)
 
 
 def through(faults: Impairer, batch: int = COUNT, order: np.ndarray | None = None) -> tuple[list[bytes], list[bytes]]:

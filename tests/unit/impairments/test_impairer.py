@@ -7,7 +7,7 @@ import pytest
 
 from endpoints.core.communicator import Communicator, GroupAddress, Peer
 from endpoints.core.packets import Aeth, Opcode, RcPacket, UdBurst
-from endpoints.impairments.impairer import Hit, Impairer, make_impairer
+from endpoints.impairments.impairer import Hit, Impairer, Tally
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.wire.codec import Codec, stack
 from endpoints.wire.templates import build_templates
@@ -91,14 +91,10 @@ def test_probabilities_zero_and_one_are_never_and_always():
 
 
 def test_nothing_to_do_costs_nothing():
-    assert make_impairer([], 1, HOST, "rx", RANKS) is None
-    assert make_impairer([drop(probability=0.5, hosts=frozenset({0}))], 1, HOST, "rx", RANKS) is None
-    assert make_impairer([drop(probability=0.5)], 1, HOST, "tx", RANKS) is None
-    assert make_impairer([drop(probability=0.5)], 1, HOST, "rx", RANKS) is not None
-    frames, lengths = chunks(5)
-    ((same, lengths_too),) = impairer(drop(psns=(99,))).apply(frames, lengths, 0)
-    assert same is frames
-    assert lengths_too is lengths
+    assert impairer().idle
+    assert impairer(drop(probability=0.5, hosts=frozenset({0}))).idle
+    assert impairer(drop(probability=0.5), direction="tx").idle
+    assert not impairer(drop(probability=0.5)).idle
 
 
 def test_acknowledgement_and_chunk_of_one_psn_are_different_packets():
@@ -332,3 +328,50 @@ def test_outgoing_frames_are_struck_alike():
     for row, length in zip(frames, lengths, strict=True):  # one by one, as wide as it is long
         got += psns(faults.apply(row[None, :length], np.array([length], np.int32), 0))
     assert got == [p for p in range(50) if p != 4]
+
+
+# --- faults that come and go
+
+
+def test_a_live_fault_strikes_from_when_it_is_put_in_until_it_is_taken_out_and_counts_both():
+    faults = impairer()
+    assert len(run(faults, *chunks(10))) == 10
+    faults.set_live({4: drop(probability=1.0)})
+    assert run(faults, *chunks(10)) == []
+    assert faults.set_live({}) == {4: Tally(10, 10)}
+    assert len(run(faults, *chunks(10))) == 10
+    assert faults.set_live({}) == {}
+    assert faults.idle
+
+
+def test_a_live_fault_that_stays_goes_on_counting_while_others_come():
+    faults = impairer()
+    faults.set_live({1: drop(psns=(3,))})
+    run(faults, *chunks(10))
+    faults.set_live({1: drop(psns=(3,)), 2: drop(probability=1.0, senders=frozenset({2}))})
+    run(faults, *chunks(10))
+    assert faults.set_live({}) == {1: Tally(20, 1), 2: Tally(0, 0)}
+
+
+def test_live_faults_leave_those_of_the_start_alone():
+    fixed = impairer(drop(probability=0.3))
+    alone = impairer(drop(probability=0.3))
+    fixed.set_live({1: drop(probability=0.0)})
+    assert run(fixed, *chunks(200)) == run(alone, *chunks(200))
+
+
+def test_two_live_faults_of_one_kind_strike_independently():
+    faults = impairer()
+    faults.set_live({1: drop(probability=0.5), 2: drop(probability=0.5)})
+    passed = len(run(faults, *chunks(4000)))
+    assert 850 < passed < 1150, "a quarter"
+
+
+def test_what_a_fault_holds_back_is_let_go_in_its_time_after_the_fault_is_gone():
+    faults = impairer()
+    faults.set_live({1: ImpairmentSpec("delay", probability=1.0, time_ns=1000)})
+    assert run(faults, *chunks(3)) == []
+    faults.set_live({})
+    assert not faults.idle
+    assert psns(faults.due(1000)) == [0, 1, 2]
+    assert faults.idle

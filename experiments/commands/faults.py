@@ -1,0 +1,13 @@
+"""``treecast faults``: the words in which faults are said."""
+
+from __future__ import annotations
+
+import sys
+
+
+def command() -> None:
+    """List the words in which faults are said, for timelines, the console and `treecast fault`."""
+    from experiments.faults.forms import forms
+
+    for form in forms():
+        sys.stdout.write(f"{form.words}\n    {form.summary}\n")
