@@ -6,7 +6,7 @@ import sys
 
 
 def command() -> None:
-    """List the words in which faults are said, for timelines, the console and `treecast fault`."""
+    """List the words in which faults are said."""
     from experiments.faults.forms import forms
 
     for form in forms():
