@@ -31,6 +31,7 @@ from rich.table import Table
 from scapy.layers.l2 import Ether
 
 from endpoints.collectives.registry import collective
+from endpoints.core.barrier import Step
 from endpoints.core.communicator import Communicator
 from endpoints.core.endpoint import Endpoint
 from endpoints.core.layout import max_frame_length
@@ -83,8 +84,8 @@ def receiver(comm: Communicator, templates: Templates, blocks: list[U8], buffer:
     endpoint = Endpoint(comm, 0)
     make = partial(collective("mcast_allgather").make, data=blocks[0], buffer=buffer)
     operation = endpoint.start(make, 0)
-    for round_ in range(RANKS.bit_length()):
-        operation.on_message(1, Message(Kind.BARRIER, operation.op, (round_,)), 0)
+    for rank in range(1, RANKS):
+        operation.on_message(rank, Message(Kind.BARRIER, operation.op, (Step.ARRIVED,)), 0)
     if operation.phase is not Phase.MULTICAST:
         raise RuntimeError(f"the barrier was not passed: {operation.phase}")
     return Station(endpoint, Codec(comm, 0, templates))

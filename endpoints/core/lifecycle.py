@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from endpoints.core.barrier import Barrier
+from endpoints.core.barrier import Barrier, Step
 from endpoints.core.errors import ProtocolError
 from endpoints.core.messages import NOBODY, Kind, Message
 from endpoints.core.operation import Services
@@ -76,7 +76,7 @@ class Lifecycle(Indifferent, ABC):
 
     @abstractmethod
     def _may_wait(self) -> Collection[int]:
-        """The ranks to tell of a failure, in order."""
+        """The ranks to tell of a failure, besides those in the barrier."""
 
     # -- phases -------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,9 @@ class Lifecycle(Indifferent, ABC):
     def start(self, now: int) -> None:
         """Arrive at the barrier."""
         self._enter(Input.START, now)
-        self._timers.set(Timer.DEADLINE, now + self._bound())
+        # Whoever waits for those below gives up first, and tells those who wait for it, so that all name the same rank.
+        self._timers.set(Timer.DEADLINE, now + self._bound() + self._barrier.depth * self._s.timing.slack_ns)
+        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
         self._barrier.start()
         self._after_barrier(now)
 
@@ -106,18 +108,31 @@ class Lifecycle(Indifferent, ABC):
         if self.phase is not Phase.BARRIER or not self._barrier.passed:
             return False
         self._enter(step, now)
+        self._timers.stop(Timer.PATIENCE)
         # Whoever dies or goes deaf from here on is noticed by its peers; what takes long is recovery from heavy loss.
         self._timers.set(Timer.DEADLINE, now + AFTER_BARRIER_BOUNDS * self._bound())
         return True
+
+    def _probe_barrier(self, now: int) -> None:
+        """Nothing has come for long: those who are awaited must show that they live."""
+        for peer in self._barrier.awaited:
+            self._s.send(peer, Message(Kind.PROBE, self.op))
+        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
+
+    def _fail_in_barrier(self, now: int) -> None:
+        """Nobody came for longer than the bound."""
+        waiting = self._barrier.awaited[0]
+        self._fail(f"time is up in barrier: nothing came from rank {waiting}", waiting, now)
 
     def _fail(self, reason: str, suspect: int | None, now: int) -> None:
         """Give up, and tell those who may wait for this rank."""
         if self.phase in FINAL:
             return
+        waiting = set(self._may_wait()) | set(self._barrier.neighbours if self.phase is Phase.BARRIER else ())
         self._enter(Input.FAILURE, now)
         self.failure = (reason, suspect)
         self._timers.clear()
-        for peer in self._may_wait():
+        for peer in sorted(waiting):
             self._s.send(peer, Message(Kind.ABORT, self.op, (NOBODY if suspect is None else suspect,)))
 
     def _fail_if_deaf(self, now: int) -> bool:
@@ -146,14 +161,14 @@ class Lifecycle(Indifferent, ABC):
         self._heard_anything = True
         match message.kind:
             case Kind.BARRIER if message.body:
-                self._barrier.hear(message.body[0])
+                self._barrier.hear(peer, message.body[0])
                 self._after_barrier(now)
             case Kind.ABORT if message.body:
                 suspect = None if message.body[0] == NOBODY else message.body[0]
                 self._fail(f"rank {peer} gave up", suspect, now)
 
-    def _tell_barrier(self, peer: int, round_: int) -> None:
-        self._s.send(peer, Message(Kind.BARRIER, self.op, (round_,)))
+    def _tell_barrier(self, peer: int, step: Step) -> None:
+        self._s.send(peer, Message(Kind.BARRIER, self.op, (step,)))
 
     def remote_view(self, va: int, length: int) -> U8 | None:
         """The receive buffer, which peers may read and write while the operation lasts."""

@@ -20,7 +20,7 @@ class Kind(IntEnum):
     """Type of a control message, 4 bits; its body in brackets."""
 
     BARRIER = 1
-    """I have reached this round of the barrier [round]."""
+    """A step of the barrier [``barrier.Step``]."""
     TOKEN = 2
     """My multicast is sent: you are the next root of the chain []."""
     FETCH = 3

@@ -147,7 +147,7 @@ class ReliableMulticast(Lifecycle):
             self._timers.clear()
 
     def _may_wait(self) -> Collection[int]:
-        return sorted(self._neighbours)
+        return self._neighbours
 
     @property
     def missing_chunks(self) -> int:
@@ -235,6 +235,8 @@ class ReliableMulticast(Lifecycle):
                 self._on_cutoff(now)
             elif timer is Timer.TOKEN:
                 self._begin_turn(now)
+            elif timer is Timer.PATIENCE and self.phase is Phase.BARRIER:
+                self._probe_barrier(now)
             elif timer is Timer.PATIENCE:
                 self._try_recovery(lambda: self._recovery.impatient(now, self._s.timing.patience_ns), now)
             elif timer is Timer.LOOK:
@@ -281,13 +283,12 @@ class ReliableMulticast(Lifecycle):
             self._timers.set(Timer.PATIENCE, max(at, now + 1))
 
     def _on_deadline(self, now: int) -> None:
-        waiting: int | None
         if self._fail_if_deaf(now):
             return
         if self.phase is Phase.BARRIER:
-            waiting = self._barrier.waiting_for
-            reason = f"barrier: nothing came from rank {waiting}"
-        elif self.phase is Phase.HANDSHAKE:
+            self._fail_in_barrier(now)
+            return
+        if self.phase is Phase.HANDSHAKE:
             waiting = self._right
             reason = f"final handshake: nothing came from rank {waiting}"
         else:

@@ -158,7 +158,9 @@ class ScheduledTransfers(Lifecycle):
     def handle_timer(self, now: int) -> None:
         """Whatever is due."""
         for timer in self._timers.expired(now):
-            if timer is Timer.PATIENCE:
+            if timer is Timer.PATIENCE and self.phase is Phase.BARRIER:
+                self._probe_barrier(now)
+            elif timer is Timer.PATIENCE:
                 self._impatient(now)
             else:
                 self._on_deadline(now)
@@ -176,8 +178,7 @@ class ScheduledTransfers(Lifecycle):
         if self._fail_if_deaf(now):
             return
         if self.phase is Phase.BARRIER:
-            waiting = self._barrier.waiting_for
-            self._fail(f"time is up in barrier: nothing came from rank {waiting}", waiting, now)
+            self._fail_in_barrier(now)
         elif self._in:
             waiting = min(self._in)
             reason = f"time is up in transfer: {self._missing} bytes missing, the first of rank {waiting}"

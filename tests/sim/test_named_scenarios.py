@@ -220,15 +220,15 @@ def test_corrupted_frames_are_refused_by_their_icrc() -> None:
 
 
 def test_traffic_on_the_links_is_the_trees_and_every_uplink_is_crossed_once() -> None:
-    case = Case(ranks=16, size=4096 * 8, mtu=4096, topology="fattree,k=4")
+    case = Case(ranks=16, size=4096 * 64, mtu=4096, topology="fattree,k=4")
     world = make_world(case)
     run_once(world, case)
-    wire = 8 * (4096 + 70)
+    wire = 64 * (4096 + 70)
     total = sum(world.network.link_bytes.values())
     assert total == pytest.approx(448 * wire, rel=0.01)
     for host in range(1, 17):
         uplink = next(n for key, n in world.network.link_bytes.items() if key.startswith(f"h{host}->"))
-        assert uplink == pytest.approx(wire, rel=0.05)
+        assert uplink == pytest.approx(wire, rel=0.01)
 
 
 def test_same_seed_same_run() -> None:
