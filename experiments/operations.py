@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from experiments.external.registry import External
 from experiments.faults.director import Director
 from experiments.faults.reconcile import rows
 from experiments.fidelity.observe import observe
-from experiments.fidelity.verdict import assess
+from experiments.fidelity.verdict import assess, assess_probe, combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests
 from experiments.injection import hit_lines
@@ -48,6 +48,7 @@ class Operations:
         plan: Plan,
         platform: Platform,
         faults: Director,
+        probe_bps: Mapping[str, int],
     ) -> None:
         self._scenario = scenario
         self._folder = folder
@@ -62,6 +63,7 @@ class Operations:
         )
         self._platform = platform
         self._faults = faults
+        self.probe_bps = dict(probe_bps)
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
         self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
@@ -157,7 +159,8 @@ class Operations:
             self._platform.datapath,
             quiet=moved.quiet,
         )
-        return result.model_copy(update={"fidelity": assess(observed)})
+        probed = assess_probe(self.probe_bps, self._scenario.link_rate_bps)
+        return result.model_copy(update={"fidelity": combine((assess(observed), probed))})
 
     def _told(self, phase: str, received: int, chunks: int) -> None:
         self._check()

@@ -145,13 +145,15 @@ class Summary(_Value):
     """Everything that one experiment found.
 
     ``hosts`` has the host of each rank, in the order of ranks. ``skipped`` has what has no ``runs`` although it was
-    asked for, or fewer.
+    asked for, or fewer. ``probe_bps`` is what directed links carried alone before the runs, in bit/s; links are missing
+    where there was no time for all, or none at all.
     """
 
     version: Literal[1] = VERSION
     scenario: Scenario
     platform: PlatformInfo
     hosts: list[str] = []
+    probe_bps: dict[str, int] = {}
     runs: list[Run]
     skipped: list[Skipped] = []
     faults: list[FaultRow] = []

@@ -21,6 +21,7 @@ from experiments.external.site import Place
 from experiments.faults.book import Book
 from experiments.faults.director import Director
 from experiments.faults.mechanisms import mechanisms
+from experiments.fidelity.probe import probe
 from experiments.fidelity.sampler import Sampler
 from experiments.fidelity.verdict import combine
 from experiments.folder import ResultFolder
@@ -76,6 +77,7 @@ def run(
         scenario=scenario,
         platform=info,
         hosts=[host.name for host in scenario.by_rank],
+        probe_bps=experiment.probe_bps,
         runs=runs,
         skipped=skipped,
         faults=faults,
@@ -131,6 +133,8 @@ def _experiment(
         plan = _programmed(controller, fabric, [str(IPv4Address(group.ip)) for group in comm.groups])
         progress.phase("prove", len(fabric.switches))
         _prove(fabric, ovs, plan, progress)
+        progress.phase("probe links", None)
+        probe_bps = probe(fabric, spec, net.namespace_of)
         running = stack.enter_context(captures(scenario, net, folder))
 
         sampler = Sampler(ovs.pids["ovs-vswitchd"], ranks.pids)
@@ -169,6 +173,7 @@ def _experiment(
             plan,
             platform,
             faults,
+            probe_bps,
         )
 
 

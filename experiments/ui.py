@@ -182,6 +182,16 @@ def _fault_line(row: FaultRow) -> str:
     return f"fault {row.number}, {row.declared}: {row.fault}: {told}"
 
 
+def probe_lines(summary: Summary) -> list[str]:
+    """What links carried alone before the runs, in one line; none where none was tried."""
+    if not summary.probe_bps:
+        return []
+    scenario, carried = summary.scenario, summary.probe_bps.values()
+    rate = scenario.link_rate_bps
+    tried = f"{len(carried)} of {len(scenario.fabric.directed_links)} tried"
+    return [f"links: carry {min(carried) / rate:.3f} to {max(carried) / rate:.3f} of {format_rate(rate)} ({tried})"]
+
+
 def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
     """The table, and where everything is."""
     lines = []
@@ -196,7 +206,7 @@ def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
             lines.append(f"{run.algorithm}: ports' counters disagree ({count}): {first.link} {first.quantity}: {says}")
     lines += [f"{entry.algorithm}: skipped, {entry.reason}" for entry in summary.skipped]
     lines += fault_lines(summary.faults)
-    lines += fidelity_lines(summary.fidelity)
+    lines += [*probe_lines(summary), *fidelity_lines(summary.fidelity)]
     print_table(summary_table(summary), [*lines, f"results in {folder}"], plain=plain)
 
 

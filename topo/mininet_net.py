@@ -162,6 +162,10 @@ class EmulatedFabric:
         assert self.net is not None
         return int(self.net[name].pid)
 
+    def namespace_of(self, node: str) -> int | None:
+        """The process in whose network namespace a node's interfaces are; None: in this one, as those of switches."""
+        return self.host_pid(node) if node in self.fabric.host else None
+
     def interface_counters(self) -> dict[str, Counters]:
         """The kernel's counters of every interface of the fabric, by its name."""
         wanted = set(self._switch_interfaces())

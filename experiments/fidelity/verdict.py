@@ -26,7 +26,7 @@ LAG_BATCHES = 2
 its turn comes, and senders hand over ``send_batch`` frames at a time."""
 
 PROBE_LOW, PROBE_HIGH = 0.97, 1.03
-"""Part of its rate that an idle link must reach, and not exceed; HTB is within half a percent where timers are good."""
+"""Part of its rate that a link must carry alone, and not exceed; HTB is within half a percent where timers are good."""
 
 RESERVE = 0.7
 """Part of what an overloaded switch carried that a lower rate may ask for. Frames that come singly, as they do when
@@ -94,18 +94,27 @@ def assess(seen: Observed) -> Fidelity:
     return Fidelity(verdict="overloaded" if reasons else "valid", reasons=reasons, figures=seen.figures)
 
 
-def assess_probe(ratio: float | None, path: str, rate_bps: int) -> Fidelity:
-    """The verdict on a link, by what one stream over an idle fabric reached of its rate; None: it was not measured."""
-    if ratio is None:
-        return Fidelity(verdict="valid", reasons=[])
-    figures = {"probe_ratio": round(ratio, 4)}
-    reached = f"one stream {path} over the idle fabric reached {ratio:.0%} of the links' {format_rate(rate_bps)}"
-    if ratio > PROBE_HIGH:
-        return Fidelity(verdict="invalid", reasons=[f"{reached}: links are not shaped as asked"], figures=figures)
-    if ratio < PROBE_LOW:
-        cure = "use a lower --bw, or stop what else runs on this machine"
-        return Fidelity(verdict="overloaded", reasons=[f"{reached}: {cure}"], figures=figures)
+def assess_probe(carried_bps: Mapping[str, int], rate_bps: int) -> Fidelity:
+    """The verdict on the links, by what those that were tried carried alone; the one that is farthest off is named."""
+    ratios = {link: carried / rate_bps for link, carried in carried_bps.items()}
+    figures = {"probe_ratio": round(_farthest_off(ratios)[1], 4)} if ratios else {}
+    fast = {link: ratio for link, ratio in ratios.items() if ratio > PROBE_HIGH}
+    slow = {link: ratio for link, ratio in ratios.items() if ratio < PROBE_LOW}
+    verdict: Verdict
+    for verdict, wrong, cure in (
+        ("invalid", fast, "links are not shaped as asked"),
+        ("overloaded", slow, "use a lower --bw, or stop what else runs on this machine"),
+    ):
+        if wrong:
+            worst, ratio = _farthest_off(wrong)
+            carried = f"alone, link {worst} carried {ratio:.0%} of its {format_rate(rate_bps)}"
+            others = f" and {len(wrong) - 1} more of {len(ratios)} were as wrong" if len(wrong) > 1 else ""
+            return Fidelity(verdict=verdict, reasons=[f"{carried}{others}: {cure}"], figures=figures)
     return Fidelity(verdict="valid", reasons=[], figures=figures)
+
+
+def _farthest_off(ratios: Mapping[str, float]) -> tuple[str, float]:
+    return max(ratios.items(), key=lambda entry: abs(entry[1] - 1))
 
 
 def combine(parts: Iterable[Fidelity]) -> Fidelity:

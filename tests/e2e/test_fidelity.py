@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
 def test_a_slow_fabric_is_valid_and_every_frame_is_accounted_for(tmp_path: Path) -> None:
     found = run(tmp_path, "--topo", "single,hosts=3", "--bw", "10", "--size", "256KiB", "--loss", "2%").summary
     assert found.fidelity.verdict == "valid", found.fidelity
+    assert len(found.probe_bps) == 6, "every link is tried, either way"
+    assert all(0.97 < carried / 10e6 < 1.03 for carried in found.probe_bps.values())
     [operation] = found.runs
     assert operation.packets.lost == 0
     assert operation.packets.dropped_injected > 0

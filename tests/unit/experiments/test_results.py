@@ -37,7 +37,9 @@ def a_summary(*runs: Run) -> Summary:
 
 def test_the_file_has_the_keys_that_every_reader_relies_on() -> None:
     written = json.loads(a_summary(a_run()).to_json())
-    assert set(written) == {"version", "scenario", "platform", "hosts", "runs", "skipped", "faults", "fidelity"}
+    assert set(written) == {
+        *("version", "scenario", "platform", "hosts", "probe_bps", "runs", "skipped", "faults", "fidelity")
+    }
     assert written["version"] == 1
     assert written["fidelity"] == {"verdict": "unknown", "reasons": ["not assessed"], "figures": {}}
     assert written["platform"]["datapath"] == "user"

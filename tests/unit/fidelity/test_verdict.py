@@ -83,10 +83,25 @@ def test_an_operation_that_did_not_finish_has_no_verdict() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
-    [(None, "valid"), (0.965, "overloaded"), (0.975, "valid"), (1.0, "valid"), (1.02, "valid"), (20.0, "invalid")],
+    [(0.0, "overloaded"), (0.965, "overloaded"), (0.975, "valid"), (1.0, "valid"), (1.02, "valid"), (20.0, "invalid")],
 )
-def test_a_probe_must_reach_the_rate_and_not_exceed_it(ratio: float | None, verdict: str) -> None:
-    assert assess_probe(ratio, "from h1 to h16", 50_000_000).verdict == verdict
+def test_a_link_must_carry_its_rate_and_no_more(ratio: float, verdict: str) -> None:
+    found = assess_probe({"h1->e00": 50_000_000, "e00->h1": round(ratio * 50e6)}, 50_000_000)
+    assert found.verdict == verdict
+    assert found.figures == {"probe_ratio": ratio}
+    assert all("link e00->h1 carried" in reason for reason in found.reasons)
+
+
+def test_the_link_that_is_farthest_off_is_named_and_one_that_carries_too_much_is_the_worse() -> None:
+    slow = {"h1->e00": 48_000_000, "h2->e00": 25_000_000, "e00->h1": 50_000_000}
+    assert "link h2->e00 carried 50% of its 50 Mbit/s and 1 more of 3" in assess_probe(slow, 50_000_000).reasons[0]
+    fast = assess_probe(slow | {"e00->h2": 60_000_000}, 50_000_000)
+    assert fast.verdict == "invalid"
+    assert fast.reasons == ["alone, link e00->h2 carried 120% of its 50 Mbit/s: links are not shaped as asked"]
+
+
+def test_links_that_were_not_tried_are_not_judged() -> None:
+    assert assess_probe({}, 50_000_000) == Fidelity(verdict="valid", reasons=[])
 
 
 def test_the_worst_operation_decides_and_equal_reasons_are_told_once() -> None:
