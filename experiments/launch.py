@@ -16,6 +16,7 @@ from experiments.units import format_time
 
 if TYPE_CHECKING:
     from experiments.results import Summary
+    from experiments.runner import Conduct
     from experiments.scenario import Scenario
     from experiments.ui import Progress
     from topo.platform import Missing, Platform
@@ -48,14 +49,23 @@ class Launched:
     folder: Path
 
 
-def launch(scenario: Scenario, output: Path, make_progress: Callable[[], Progress], finish: Finish) -> Launched:
+def launch(
+    scenario: Scenario,
+    output: Path,
+    make_progress: Callable[[], Progress],
+    finish: Finish,
+    conduct: Conduct | None = None,
+) -> Launched:
     """Run ``scenario`` in a sandbox and leave its results in a new folder below ``output``.
+
+    ``conduct`` decides which operations are run; by default those of the scenario.
 
     Raises one of ``experiments.errors`` where nothing could be started. Must be called from the main thread.
     """
     if os.geteuid() != 0:
         raise UserError("run: network namespaces need root; run it as root or with sudo")
     from experiments import runner, sandbox
+    from experiments.control_socket import listen
 
     platform = platform_for(scenario)
     assert scenario.name is not None
@@ -65,11 +75,14 @@ def launch(scenario: Scenario, output: Path, make_progress: Callable[[], Progres
         with ledger.open_run() as live:
             settings = live.raise_sysctls(USERSPACE_SETTINGS) if platform.datapath == "user" else {}
             rundir = ledger.root / live.name
+            listener = listen(rundir)
 
             def inside() -> int:
                 progress = make_progress()
                 try:
-                    summary = runner.run(scenario, folder, rundir, platform, settings, progress)
+                    summary = runner.run(
+                        scenario, folder, rundir, platform, settings, progress, listener, conduct or runner.as_asked
+                    )
                 except TreecastError as problem:
                     folder.write(ERROR, f"{problem}\n")
                     raise
@@ -77,7 +90,8 @@ def launch(scenario: Scenario, output: Path, make_progress: Callable[[], Progres
                     progress.close()
                 return finish(summary, folder.path)
 
-            return Launched(sandbox.run_in_sandbox(inside, rundir, live.record_child), folder.path)
+            with listener:
+                return Launched(sandbox.run_in_sandbox(inside, rundir, live.record_child), folder.path)
     finally:
         folder.hand_over()
         folder.discard_unused()

@@ -3,7 +3,7 @@
 A run's interfaces, bridges, namespaces and processes live in its sandbox and end with it. Two things do not: sysctls
 that are the same for the whole machine, and the run's folder. Both are noted in ``/run/treecast/``::
 
-    <run>/           the folder, empty as seen from the host (the sandbox has its own file system there)
+    <run>/           the folder; as seen from the host it has a socket alone (the sandbox has its own file system there)
     <run>.json       whose it is: boot id, and pid and start time of the run's processes
     sysctls.json     each changed sysctl: the value it had, and the values that we gave it
 
@@ -113,6 +113,10 @@ class Ledger:
             return [], 0
         with signals.held(), self._locked():
             return self._sweep(), len(self._live())
+
+    def live(self) -> list[str]:
+        """The runs that are on, by name."""
+        return self._live()
 
     def raise_sysctls(self, wanted: Mapping[str, int]) -> dict[str, int]:
         """See :meth:`LiveRun.raise_sysctls`."""

@@ -15,7 +15,6 @@ from experiments.buffers import Buffers
 from experiments.data import Data
 from experiments.external.registry import External
 from experiments.faults.director import Director
-from experiments.faults.reconcile import rows
 from experiments.fidelity.observe import observe
 from experiments.fidelity.verdict import assess, assess_probe, combine
 from experiments.folder import ResultFolder
@@ -24,7 +23,7 @@ from experiments.injection import hit_lines
 from experiments.link_theory import LinkTheory
 from experiments.port_traffic import Moved
 from experiments.ranks import Ranks
-from experiments.results import FaultRow, Run
+from experiments.results import Run
 from experiments.scenario import Scenario
 from experiments.ui import Progress
 from experiments.watch import Seen, Watch
@@ -72,11 +71,6 @@ class Operations:
     def skipped(self) -> dict[str, str]:
         """Why an algorithm has been left out, by its name."""
         return self._guests.skipped
-
-    def fault_rows(self) -> list[FaultRow]:
-        """The account of all faults, which are over from now on."""
-        entries = self._faults.finish()
-        return rows(entries, self._faults.origin_ns, self._faults.mechanism_name)
 
     def operations(self) -> Iterator[Run]:
         """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
@@ -134,7 +128,10 @@ class Operations:
 
         def begun() -> list[RankResult]:
             self._progress.phase(label, None)  # now, when the programs that read counters have come and gone
-            return self._ranks.run(algorithm, self._data, self._told, begins)
+            try:
+                return self._ranks.run(algorithm, self._data, self._told, begins)
+            finally:
+                self._faults.operation_ends()
 
         reports, seen = self._watch.over(begun)
         self._check()

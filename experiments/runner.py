@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -15,12 +17,14 @@ from controller.prove import compare, prove
 from experiments.buffers import Buffers
 from experiments.capture_process import captures
 from experiments.communicators import communicator
+from experiments.control_socket import Server
 from experiments.controller_process import ControllerProcess
 from experiments.errors import EnvironmentMissing, ExperimentFailed
 from experiments.external.site import Place
 from experiments.faults.book import Book
 from experiments.faults.director import Director
 from experiments.faults.mechanisms import mechanisms
+from experiments.faults.service import answer
 from experiments.fidelity.probe import probe
 from experiments.fidelity.sampler import Sampler
 from experiments.fidelity.verdict import combine
@@ -30,7 +34,7 @@ from experiments.injection import impairments
 from experiments.operations import Operations
 from experiments.port_reader import PortReader
 from experiments.ranks import Ranks
-from experiments.results import SUMMARY, PlatformInfo, Skipped, Summary
+from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario
 from experiments.ui import Progress
 from experiments.watch import Watch
@@ -47,6 +51,26 @@ CONTROL_HEADROOM = 64
 SMALLEST_MTU = 1500
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A fabric that is up and proven, with everything that acts on it."""
+
+    scenario: Scenario
+    folder: ResultFolder
+    net: EmulatedFabric
+    plan: Plan
+    operations: Operations
+    director: Director
+
+
+Conduct = Callable[[Stage], Iterable[Run]]
+
+
+def as_asked(stage: Stage) -> Iterator[Run]:
+    """The scenario's operations, one after the other."""
+    yield from stage.operations.operations()
+
+
 def run(
     scenario: Scenario,
     folder: ResultFolder,
@@ -54,16 +78,23 @@ def run(
     platform: Platform,
     settings: Mapping[str, int],
     progress: Progress,
+    listener: socket.socket,
+    conduct: Conduct,
 ) -> Summary:
     """Do everything; the summary is in the folder, too. ``settings`` are the kernel's, as raised for the run.
+
+    ``conduct`` decides which operations are run; requests that come over ``listener`` are served meanwhile.
 
     Raises one of ``experiments.errors``.
     """
     try:
-        with _experiment(scenario, folder, rundir, platform, progress) as experiment:
-            runs = list(experiment.operations())
-            faults = experiment.fault_rows()
-            skipped = [Skipped(algorithm=name, reason=why) for name, why in experiment.skipped.items()]
+        with _experiment(scenario, folder, rundir, platform, progress) as stage:
+            director = stage.director
+            with Server(listener, lambda line: answer(line, director, scenario.fabric)):
+                runs = list(conduct(stage))
+            director.finish()
+            faults = director.rows()
+            skipped = [Skipped(algorithm=name, reason=why) for name, why in stage.operations.skipped.items()]
     except (OvsError, BuildError, BatchError) as problem:
         raise ExperimentFailed(str(problem)) from problem
     info = PlatformInfo(
@@ -77,7 +108,7 @@ def run(
         scenario=scenario,
         platform=info,
         hosts=[host.name for host in scenario.by_rank],
-        probe_bps=experiment.probe_bps,
+        probe_bps=stage.operations.probe_bps,
         runs=runs,
         skipped=skipped,
         faults=faults,
@@ -91,7 +122,7 @@ def run(
 @contextmanager
 def _experiment(
     scenario: Scenario, folder: ResultFolder, rundir: Path, platform: Platform, progress: Progress
-) -> Iterator[Operations]:
+) -> Iterator[Stage]:
     """Everything up, proven and ready to run; everything down again behind it."""
     fabric = scenario.fabric
     comm = communicator(
@@ -161,7 +192,7 @@ def _experiment(
         )
         stack.enter_context(guests)
         faults = stack.enter_context(Director(Book(scenario.timeline), mechanisms(scenario, ovs, controller, ranks)))
-        yield Operations(
+        operations = Operations(
             scenario,
             folder,
             progress,
@@ -175,6 +206,7 @@ def _experiment(
             faults,
             probe_bps,
         )
+        yield Stage(scenario, folder, net, plan, operations, faults)
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:

@@ -15,8 +15,9 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from experiments import theory
-from experiments.results import FaultRow, Fidelity, Run, Summary
+from experiments.results import Fidelity, Run, Summary
 from experiments.units import format_rate, format_size
+from experiments.wording import tell_fault
 
 
 class Progress(Protocol):
@@ -167,21 +168,6 @@ def fidelity_lines(fidelity: Fidelity) -> list[str]:
     return [f"fidelity: {fidelity.verdict}: {reason}" for reason in fidelity.reasons]
 
 
-def fault_lines(rows: Iterable[FaultRow]) -> list[str]:
-    """Of each fault what was declared, applied and observed."""
-    return [_fault_line(row) for row in rows]
-
-
-def _fault_line(row: FaultRow) -> str:
-    span = [f"in force {seconds:.3f} s" for seconds in (row.applied_seconds,) if seconds is not None]
-    if row.ended_seconds is not None:
-        span[0] += f" to {row.ended_seconds:.3f} s"
-    counts = [f"{count} {name}" for name, count in row.observed.items()]
-    verdict = {True: "as declared", False: "NOT as declared", None: ""}[row.agrees]
-    told = ", ".join(part for part in (row.outcome, *span, *counts, verdict, row.remark) if part)
-    return f"fault {row.number}, {row.declared}: {row.fault}: {told}"
-
-
 def probe_lines(summary: Summary) -> list[str]:
     """What links carried alone before the runs, in one line; none where none was tried."""
     if not summary.probe_bps:
@@ -205,7 +191,7 @@ def print_summary(summary: Summary, folder: Path, *, plain: bool) -> None:
             says = ", ".join(f"{who} {value}" for who, value in first.counted.items())
             lines.append(f"{run.algorithm}: ports' counters disagree ({count}): {first.link} {first.quantity}: {says}")
     lines += [f"{entry.algorithm}: skipped, {entry.reason}" for entry in summary.skipped]
-    lines += fault_lines(summary.faults)
+    lines += [tell_fault(row) for row in summary.faults]
     lines += [*probe_lines(summary), *fidelity_lines(summary.fidelity)]
     print_table(summary_table(summary), [*lines, f"results in {folder}"], plain=plain)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from experiments import units
+
+if TYPE_CHECKING:
+    from experiments.results import FaultRow
 
 LABELS = {
     "algorithms": "",
@@ -65,3 +68,17 @@ def tell_duration(seconds: float) -> str:
     if minutes < 100:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def tell_fault(row: FaultRow) -> str:
+    """A fault: what was declared, applied and observed."""
+    told = [row.outcome]
+    if row.applied_seconds is not None:
+        end = "" if row.ended_seconds is None else f" to {row.ended_seconds:.3f} s"
+        told.append(f"in force {row.applied_seconds:.3f} s{end}")
+    told += [f"{count} {name}" for name, count in row.observed.items()]
+    if row.agrees is not None:
+        told.append("as declared" if row.agrees else "NOT as declared")
+    if row.remark:
+        told.append(row.remark)
+    return f"fault {row.number}, {row.declared}: {row.fault}: {', '.join(told)}"

@@ -35,15 +35,20 @@ OPEN = frozenset({State.WAITING, State.LIVE})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A numbered fault. ``when`` is None for one that was put in by hand; ``observed`` counts by name."""
+    """A numbered fault. ``by_hand``: it was put in while the run was on, not by a timeline.
+
+    ``when`` is where it stands in a timeline, and ``cleared`` its clearing; ``observed`` counts by name.
+    """
 
     number: int
     fault: Fault
-    when: Moment | None
+    when: Moment
+    by_hand: bool = False
     state: State = State.WAITING
     due_ns: int | None = None
     applied_ns: int | None = None
     ended_ns: int | None = None
+    cleared: Moment | None = None
     observed: Mapping[str, int] | None = None
     why: str = ""
 
@@ -72,6 +77,7 @@ class Book:
         self._clears: list[tuple[Moment, int, int | None]] = []
         """Clearings to come: when, of which fault, and the time once that is known."""
         self._begun: dict[int, int] = {}
+        self._running = False
         for step in steps:
             if isinstance(step.what, Clear):
                 self._clears.append((step.when, step.what.number, None))
@@ -102,24 +108,29 @@ class Book:
 
     def add(self, fault: Fault, now_ns: int) -> Entry:
         """Declare a fault that is due at once."""
-        return self._declare(fault, None, now_ns)
+        return self._declare(fault, self.moment(now_ns), now_ns)
 
     def operation_begins(self, operation: int, now_ns: int) -> None:
         """The operation of that number, counted from 1, begins: the times of its steps are known now."""
         self._begun[operation] = now_ns
+        self._running = True
         for entry in self.entries:
-            if entry.when is not None and entry.when.operation == operation and entry.state is State.WAITING:
+            if entry.when.operation == operation and entry.state is State.WAITING and not entry.by_hand:
                 self._put(entry, due_ns=now_ns + entry.when.at_ns)
         self._clears = [
             (when, number, now_ns + when.at_ns if when.operation == operation else due)
             for when, number, due in self._clears
         ]
 
+    def operation_ends(self) -> None:
+        """The operation is over."""
+        self._running = False
+
     def moment(self, now_ns: int) -> Moment:
-        """A time as a step gives it: after the beginning of the latest operation, 0 of the first before any."""
-        if not self._begun:
-            return Moment(0)
-        operation = max(self._begun)
+        """A time as a step gives it: after the beginning of an operation; between two, the beginning of the next."""
+        operation = max(self._begun, default=0)
+        if not self._running:
+            return Moment(0, operation + 1)
         return Moment(max(0, now_ns - self._begun[operation]), operation)
 
     def due(self, now_ns: int) -> list[Task]:
@@ -147,7 +158,8 @@ class Book:
         self._clears = [(when, other, due) for when, other, due in self._clears if other != number]
         if entry.state is State.WAITING:
             return self._put(entry, state=State.MISSED, why=why or f"{state.value} before it was put in")
-        return self._put(entry, state=state, ended_ns=now_ns, why=why)
+        cleared = self.moment(now_ns) if state is State.CLEARED else None
+        return self._put(entry, state=state, ended_ns=now_ns, cleared=cleared, why=why)
 
     def observed(self, number: int, counters: Mapping[str, int]) -> Entry:
         """What it has done so far."""
@@ -165,8 +177,8 @@ class Book:
                 tasks.append(Task(due, number, State.CLEARED))
         return tasks
 
-    def _declare(self, fault: Fault, when: Moment | None, due_ns: int | None) -> Entry:
-        entry = Entry(len(self._entries) + 1, fault, when, due_ns=due_ns)
+    def _declare(self, fault: Fault, when: Moment, due_ns: int | None) -> Entry:
+        entry = Entry(len(self._entries) + 1, fault, when, due_ns is not None, due_ns=due_ns)
         self._entries[entry.number] = entry
         return entry
 

@@ -15,6 +15,8 @@ from experiments.errors import EnvironmentMissing, TreecastError
 from experiments.faults.book import Book, Entry, State, Task
 from experiments.faults.fault import Fault
 from experiments.faults.mechanism import Mechanism
+from experiments.faults.reconcile import rows
+from experiments.results import FaultRow
 from topo.ovs import OvsError
 from topo.tc import BatchError
 
@@ -47,6 +49,11 @@ class Director:
             self._book.operation_begins(self._operations, at_ns)
             self._changed.notify()
 
+    def operation_ends(self) -> None:
+        """The operation is over; what is put in by hand from now on belongs before the next."""
+        with self._changed:
+            self._book.operation_ends()
+
     def add(self, fault: Fault) -> Entry:
         """Put a fault in force; the error that says why not if that cannot be done."""
         with self._changed:
@@ -68,10 +75,9 @@ class Director:
                 self._look(entry)
             return self._book.entries
 
-    @property
-    def origin_ns(self) -> int | None:
-        """When the first operation began."""
-        return self._book.origin_ns
+    def rows(self) -> list[FaultRow]:
+        """The account of every fault so far."""
+        return rows(self.entries(), self._book.origin_ns, self.mechanism_name)
 
     def mechanism_name(self, fault: Fault) -> str:
         """The name of what carries a fault out, "none" where nothing does."""

@@ -28,7 +28,7 @@ def rows(entries: Iterable[Entry], origin_ns: int | None, mechanism: Callable[[F
         found.append(
             FaultRow(
                 number=entry.number,
-                declared=str(entry.when) if entry.when else "by hand",
+                declared="by hand" if entry.by_hand else str(entry.when),
                 fault=str(entry.fault),
                 mechanism=mechanism(entry.fault),
                 applied_seconds=seconds(entry.applied_ns),

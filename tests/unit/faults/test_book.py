@@ -92,6 +92,9 @@ def test_moments_are_told_from_the_beginning_of_the_latest_operation() -> None:
     book = Book()
     assert book.moment(7 * S) == Moment(0)
     book.operation_begins(1, 10 * S)
+    assert book.moment(12 * S) == Moment(2 * S)
+    book.operation_ends()
+    assert book.moment(15 * S) == Moment(0, 2), "between two it is the next"
     book.operation_begins(2, 20 * S)
     assert book.moment(21 * S) == Moment(S, 2)
     assert book.origin_ns == 10 * S

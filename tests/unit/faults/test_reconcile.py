@@ -17,7 +17,7 @@ LOSS = Entry(
     1,
     parse_fault("host h3 rx drop 10%", FABRIC),
     Moment(S),
-    State.EXPIRED,
+    state=State.EXPIRED,
     due_ns=11 * S,
     applied_ns=11 * S + 1_000_000,
     ended_ns=13 * S,
@@ -34,7 +34,7 @@ def test_times_are_told_from_the_first_operation_on() -> None:
     found = row(LOSS)
     assert (found.declared, found.applied_seconds, found.ended_seconds) == ("at 1s", 1.001, 3.0)
     assert (found.outcome, found.agrees, found.mechanism) == ("expired", True, "endpoint")
-    assert row(replace(LOSS, when=None)).declared == "by hand"
+    assert row(replace(LOSS, by_hand=True)).declared == "by hand"
 
 
 @pytest.mark.parametrize(("struck", "agrees"), [(0, False), (61, False), (63, True), (137, True), (139, False)])
