@@ -156,7 +156,9 @@ class Loop:
     def _sleep(self, arrivals: Arrivals, at_most: int | None) -> bool:
         """Sleep as long as nothing needs doing; true if interrupted."""
         self._due = self._station.next_timeout()
-        self._promised = self._station.next_departure()
+        departure = self._station.next_departure()
+        # What is overdue on purpose, such as a root's head start, makes nobody late: only waking up from here on does.
+        self._promised = None if departure is None else max(departure, now_ns())
         if arrivals is not Arrivals.CONTROL:
             nap = min(_LONGEST_NAP_NS[arrivals], self._nap_ns)
             awaited = self._station.endpoint.awaited_ns() if arrivals is Arrivals.WRITES else 0
