@@ -10,7 +10,7 @@ from endpoints.core.communicator import FRAME_OVERHEAD_UD
 from endpoints.core.pacing import wire_ns
 from experiments import books
 from experiments.fidelity.samples import Watched
-from experiments.fidelity.verdict import Observed
+from experiments.fidelity.verdict import MEMORY_PER_BYTE, Observed
 from experiments.results import Run
 from experiments.scenario import Scenario
 from topo.counters import Counters
@@ -48,7 +48,8 @@ def observe(
     rings = {names[report.rank]: report.ring_dropped for report in reports if report.ring_dropped}
     sockets = {port: drops for port, drops in watched.socket_drops.items() if port in ports}
     everywhere = Counter[str](dropped) + Counter(rings) + Counter(sockets) + Counter(watched.queue_drops)
-    gaps = list(books.link_gaps(scenario.fabric, counted)) if quiet else []
+    dead = books.ends_of_dead_links(scenario.fabric, watched.down)
+    gaps = list(books.link_gaps(scenario.fabric, counted, dead)) if quiet else []
     return Observed(
         rate_bps=scenario.link_rate_bps,
         datapath=datapath,
@@ -62,6 +63,14 @@ def observe(
         late_s={names[report.rank]: report.late_ns / 1e9 for report in reports},
         socket_drops=sockets,
         ring_drops=rings,
-        kernel_drops={name: count for name, count in dropped.items() if count > 0},
-        unaccounted=(*gaps, *books.unexplained(run.packets, everywhere)),
+        kernel_drops={name: count for name, count in dropped.items() if count > 0 and name not in dead},
+        down_drops={name: dropped[name] for name in sorted(dead & dropped.keys())},
+        queue_fill={port: fill for port, fill in watched.queue_fill.items() if port in ports},
+        send_buffer_fill=_send_buffer_fill(watched) if datapath == "user" else 0.0,
+        unaccounted=(*gaps, *books.unexplained(run.packets, everywhere, dead)),
     )
+
+
+def _send_buffer_fill(watched: Watched) -> float:
+    """How full the buffer was of the one socket by which the userspace datapath sends: its frames wait in queues."""
+    return watched.queued_bytes * MEMORY_PER_BYTE / watched.send_buffer if watched.send_buffer else 0.0

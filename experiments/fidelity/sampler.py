@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from experiments.fidelity.queues import REQUEST, parse_queues
 from experiments.fidelity.samples import (
     Schedule,
     Totals,
@@ -25,6 +26,9 @@ from experiments.fidelity.samples import (
 )
 
 PROGRAM_TIMEOUT_S = 10.0
+QUEUE_LOOKS = 3
+"""Of so many looks one is at the links' queues, too, which takes a millisecond for a hundred of them."""
+ANSWER_BYTES = 1 << 16
 
 
 class Sampler:
@@ -40,11 +44,17 @@ class Sampler:
         self._before = Totals(0)
         self._waiting: Counter[str] = Counter()
         self._looks = 0
+        self._fill: dict[str, float] = {}
+        self._queued = 0
+        self._kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        self._kernel.settimeout(PROGRAM_TIMEOUT_S)
 
     def begin(self) -> None:
         """An operation begins."""
         self._waiting.clear()
         self._looks = 0
+        self._fill.clear()
+        self._queued = 0
         self._before = self._totals()
 
     def look(self) -> None:
@@ -55,17 +65,40 @@ class Sampler:
             if name is not None:
                 self._waiting[name] = max(self._waiting[name], waiting)
 
+        if self._looks % QUEUE_LOOKS == 1:
+            with suppress(OSError):  # a run does not end because it is watched
+                self._look_at_queues()
+
+    def _look_at_queues(self) -> None:
+        """See what waits in the links' queues."""
+        queued, over = 0, False
+        self._kernel.send(REQUEST)
+        while not over:
+            queues, over = parse_queues(self._kernel.recv(ANSWER_BYTES))
+            for queue in queues:
+                queued += queue.bytes
+                name = self._names.get(queue.index)
+                if name is not None and queue.packets:
+                    self._fill[name] = max(self._fill.get(name, 0.0), queue.packets / queue.limit)
+        self._queued = max(self._queued, queued)
+
     def end(self) -> Watched:
         """The operation has ended: all that was seen of it."""
-        return Watched(self._before, self._totals(), dict(self._waiting), self._looks)
+        buffer = self._kernel.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)  # the default, which vswitchd has, too
+        return Watched(
+            self._before, self._totals(), dict(self._waiting), self._looks, dict(self._fill), self._queued, buffer
+        )
 
     def _totals(self) -> Totals:
+        names = self._names.values()
         return Totals(
             at_ns=time.monotonic_ns(),
             switching=self._threads(),
             hosts={rank: found for rank, pid in self._hosts.items() if (found := _schedule(Path(f"/proc/{pid}")))},
             queue_drops=parse_queue_drops(_says("tc", "-s", "-j", "qdisc", "show")),
             socket_drops=parse_socket_drops(_says("ss", "-0", "-a", "-m", "-n")),
+            falls={name: int(_read(Path(f"/sys/class/net/{name}/carrier_down_count")) or 0) for name in names},
+            dark=frozenset(name for name in names if _read(Path(f"/sys/class/net/{name}/carrier")).strip() != "1"),
         )
 
     def _threads(self) -> dict[str, Schedule]:

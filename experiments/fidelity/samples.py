@@ -27,7 +27,8 @@ class Totals:
     """Everything that only grows. ``switching`` by thread of ovs-vswitchd, ``hosts`` by rank, drops by interface.
 
     ``queue_drops`` are frames that found a link's queue full, ``socket_drops`` those that found the socket full by
-    which the userspace datapath receives from a port.
+    which the userspace datapath receives from a port. ``falls`` is how often an interface has lost its link, ``dark``
+    are those that have none now.
     """
 
     at_ns: int
@@ -35,19 +36,26 @@ class Totals:
     hosts: Mapping[int, Schedule] = field(default_factory=dict)
     queue_drops: Mapping[str, int] = field(default_factory=dict)
     socket_drops: Mapping[str, int] = field(default_factory=dict)
+    falls: Mapping[str, int] = field(default_factory=dict)
+    dark: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
     """One operation: totals before and after it, and the most bytes of memory that waited unread at each port.
 
-    A frame takes more memory than its length. ``looks`` is how often the ports were looked at.
+    A frame takes more memory than its length. ``looks`` is how often the ports were looked at. ``queue_fill`` is the
+    most that a link's queue was filled, by sending interface, as a part of its limit; ``queued_bytes`` the most that
+    waited in all of them together; ``send_buffer`` the memory that a socket may have in queues.
     """
 
     before: Totals
     after: Totals
     waiting: Mapping[str, int]
     looks: int
+    queue_fill: Mapping[str, float] = field(default_factory=dict)
+    queued_bytes: int = 0
+    send_buffer: int = 0
 
     @property
     def switching(self) -> Schedule | None:
@@ -66,6 +74,12 @@ class Watched:
     def queue_drops(self) -> dict[str, int]:
         """Frames that links' queues dropped in this operation, by sending interface."""
         return _added(self.before.queue_drops, self.after.queue_drops)
+
+    @property
+    def down(self) -> frozenset[str]:
+        """Interfaces that had no link at some time of the operation."""
+        fallen = frozenset(_added(self.before.falls, self.after.falls))
+        return self.before.dark | fallen | self.after.dark
 
     @property
     def socket_drops(self) -> dict[str, int]:

@@ -32,6 +32,9 @@ RESERVE = 0.7
 """Part of what an overloaded switch carried that a lower rate may ask for. Frames that come singly, as they do when
 there is no backlog, cost it more than frames that wait in a row."""
 
+FULL = 0.9
+"""Part of a queue, or of the send buffer, from which on it is called full: looks are rare, bursts are not."""
+
 SEVERITY: Sequence[Verdict] = ("valid", "unknown", "overloaded", "invalid")
 
 
@@ -41,6 +44,8 @@ class Observed:
 
     ``limit_ratio`` is the part of the limit that it took; ``unread_bytes`` the most memory that waited at each port of
     a switch; ``late_s`` by host; drops by interface or host; ``oversleep_s`` what the protocol's timers allow for.
+    ``down_drops`` has the ends of links that were down, with the drops that were counted there, if only none;
+    ``queue_fill`` the parts of links' queues that were full, ``send_buffer_fill`` that of the switches' send buffer.
     """
 
     rate_bps: int
@@ -56,6 +61,9 @@ class Observed:
     socket_drops: Mapping[str, int] = field(default_factory=dict)
     ring_drops: Mapping[str, int] = field(default_factory=dict)
     kernel_drops: Mapping[str, int] = field(default_factory=dict)
+    down_drops: Mapping[str, int] = field(default_factory=dict)
+    queue_fill: Mapping[str, float] = field(default_factory=dict)
+    send_buffer_fill: float = 0.0
     unaccounted: tuple[str, ...] = ()
 
     @property
@@ -71,13 +79,23 @@ class Observed:
         return late, host
 
     @property
+    def fullest(self) -> tuple[float, str]:
+        """The most that a link's queue was filled, and its sending interface."""
+        port, fill = max(self.queue_fill.items(), key=lambda item: item[1], default=("", 0.0))
+        return fill, port
+
+    @property
     def figures(self) -> dict[str, float]:
         """For the result file."""
         figures = {
             "unread_ms": self.lag[0] * 1e3,
             "late_ms": self.latest[0] * 1e3,
             "host_waited": self.host_waited,
+            "queue_fill": self.fullest[0],
+            "send_buffer_fill": self.send_buffer_fill,
         }
+        if self.down_drops:
+            figures["down_drops"] = sum(self.down_drops.values())
         if self.switch_busy is not None:
             figures["switch_busy"] = self.switch_busy
         return {name: round(value, 3) for name, value in figures.items()}
@@ -91,7 +109,9 @@ def assess(seen: Observed) -> Fidelity:
         reasons = [*seen.unaccounted, *_overload(seen, seen.seconds)]
         return Fidelity(verdict="invalid", reasons=reasons, figures=seen.figures)
     reasons = list(_overload(seen, seen.seconds))
-    return Fidelity(verdict="overloaded" if reasons else "valid", reasons=reasons, figures=seen.figures)
+    return Fidelity(
+        verdict="overloaded" if reasons else "valid", reasons=[*reasons, *_remarks(seen)], figures=seen.figures
+    )
 
 
 def assess_probe(carried_bps: Mapping[str, int], rate_bps: int) -> Fidelity:
@@ -151,12 +171,26 @@ def _overload(seen: Observed, seconds: float) -> Iterator[str]:
         yield f"receive queues were full, {_sum(seen.ring_drops)} lost: raise rq_depth, or {_slower(seen)}"
     if seen.kernel_drops:
         yield f"the kernel dropped frames between interfaces, {_sum(seen.kernel_drops)}: {_slower(seen)}"
+    if seen.send_buffer_fill > FULL:
+        yield (
+            f"frames in links' queues filled the switches' send buffer to {seen.send_buffer_fill:.0%}, beyond which "
+            f"they are lost uncounted: use a smaller --queue, or {_slower(seen)}"
+        )
     late, host = seen.latest
     if late > seen.oversleep_s:
         yield (
             f"hosts were late, {host} by {late * 1e3:.0f} ms where the protocol allows for {seen.oversleep_s * 1e3:.0f}"
             f": {_slower(seen)}, fewer hosts, or an idle machine"
         )
+
+
+def _remarks(seen: Observed) -> Iterator[str]:
+    """What is true of the network, not of the emulation, and explains a result."""
+    fill, port = seen.fullest
+    if fill > FULL:
+        yield f"the queue at {port} was {fill:.0%} full, and what finds it full is dropped: raise --queue to avoid that"
+    if seen.down_drops:
+        yield f"links were down, with {_sum(seen.down_drops)} dropped: what endpoints missed may have been there"
 
 
 def _busy(seen: Observed) -> str:

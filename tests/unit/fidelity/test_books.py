@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.books import link_gaps, unexplained
+from experiments.books import ends_of_dead_links, link_gaps, unexplained
 from experiments.results import Packets
 from topo.counters import Counters
 from topo.fabric import Fabric, interface
@@ -59,3 +59,17 @@ def test_missing_packets_need_a_drop_somewhere(lost: int, drops: dict[str, int],
     found = list(unexplained(Packets(lost=lost), drops))
     assert len(found) == lines
     assert all(line.startswith("3 packets are missing") for line in found)
+
+
+def test_a_link_that_was_down_is_a_cause_on_it_and_for_what_endpoints_miss_but_not_for_other_links(
+    fabric: Fabric,
+) -> None:
+    books = balanced(fabric)
+    for name in ("h1-eth0", "h2-eth0"):
+        books[name] = Counters(rx_packets=7, tx_packets=8)
+    dead = ends_of_dead_links(fabric, {"h1-eth0"})
+    assert dead == {"h1-eth0", interface(fabric.edge_of["h1"], 1)}
+    [line] = link_gaps(fabric, books, dead)
+    assert "link h2->" in line
+    assert not list(unexplained(Packets(lost=3), {}, dead))
+    assert ends_of_dead_links(fabric, {"lo", "ovs-system"}) == frozenset()

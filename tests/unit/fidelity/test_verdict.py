@@ -116,3 +116,22 @@ def test_the_worst_operation_decides_and_equal_reasons_are_told_once() -> None:
     assert whole.figures == {"late_ms": 60}
     assert combine([*runs, Fidelity(verdict="invalid", reasons=["x"])]).verdict == "invalid"
     assert combine([]).verdict == "unknown"
+
+
+def test_a_full_queue_and_a_link_that_was_down_explain_a_valid_result() -> None:
+    full = assess(replace(TRUE, queue_fill={"e00-eth1": 0.95, "e00-eth2": 0.1}))
+    assert full.verdict == "valid"
+    assert "queue at e00-eth1 was 95% full" in full.reasons[0]
+    assert "raise --queue" in full.reasons[0]
+    assert assess(replace(TRUE, queue_fill={"e00-eth1": 0.89})).reasons == []
+    down = assess(replace(TRUE, down_drops={"e00-eth1": 4, "h1-eth0": 0}))
+    assert down.verdict == "valid"
+    assert "4 frames" in down.reasons[0]
+    assert down.figures["down_drops"] == 4
+
+
+def test_a_full_send_buffer_is_an_overload_since_it_loses_frames_unseen() -> None:
+    found = assess(replace(TRUE, send_buffer_fill=0.97))
+    assert found.verdict == "overloaded"
+    assert "send buffer to 97%" in found.reasons[0]
+    assert "smaller --queue" in found.reasons[0]
