@@ -20,8 +20,8 @@ from experiments.fidelity.verdict import assess, assess_probe, combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests
 from experiments.injection import hit_lines
-from experiments.link_theory import LinkTheory
-from experiments.port_traffic import Moved
+from experiments.movement.link_theory import LinkTheory
+from experiments.movement.port_traffic import Moved
 from experiments.ranks import Ranks
 from experiments.results import Run
 from experiments.scenario import Scenario

@@ -69,8 +69,8 @@ class Fidelity(_Value):
     ``overloaded``: it did not, and the times say more about it than about the network. ``invalid``: frames are missing
     and nothing says why, or links are not as asked. ``figures``, the worst of each: ``unread_ms`` that frames lay at a
     switch, ``late_ms`` of endpoints, ``host_waited`` and ``switch_busy`` as parts of the time, ``queue_fill`` of a
-    link's queue and ``send_buffer_fill`` of the switches' as parts of their size, ``down_drops`` at links that were down,
-    ``probe_ratio``. A valid run may have reasons, too, that explain its result.
+    link's queue and ``send_buffer_fill`` of the switches' as parts of their size, ``down_drops`` at links that were
+    down, ``probe_ratio``. A valid run may have reasons, too, that explain its result.
     """
 
     verdict: Verdict = "unknown"

@@ -31,8 +31,8 @@ from experiments.fidelity.verdict import combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests, excuses
 from experiments.injection import impairments
+from experiments.movement.port_reader import PortReader
 from experiments.operations import Operations
-from experiments.port_reader import PortReader
 from experiments.ranks import Ranks
 from experiments.results import SUMMARY, PlatformInfo, Run, Skipped, Summary
 from experiments.scenario import Scenario

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from experiments.fidelity.sampler import Sampler
 from experiments.fidelity.samples import Watched
-from experiments.port_reader import PortReader
-from experiments.port_traffic import Moved, moved
+from experiments.movement.port_reader import PortReader
+from experiments.movement.port_traffic import Moved, moved
 from topo.fabric import Fabric
 
 _T = TypeVar("_T")

@@ -43,7 +43,7 @@ def command(
         raise UserError("--paper: it is about the published model; leave out results, --links and --matrix")
     if links and matrix:
         raise UserError("--links and --matrix: choose one")
-    from experiments import traffic
+    from experiments.movement import traffic
 
     if paper:
         _print(traffic.paper(), as_json=as_json, as_csv=as_csv)

@@ -8,8 +8,8 @@ from controller.live import Live
 from controller.routes import unicast_routes
 from controller.trees import plan_tree
 from endpoints.collectives import linear_allgather, recursive_doubling_allgather, ring_allgather
-from experiments import artifact_model as model
-from experiments.link_theory import block_crossings, routed_paths
+from experiments.movement import artifact_model as model
+from experiments.movement.link_theory import block_crossings, routed_paths
 from topo.addressing import make_host, make_switch
 from topo.fabric import Fabric, Link
 

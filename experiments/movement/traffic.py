@@ -11,8 +11,9 @@ from typing import Any
 from controller.live import Live
 from controller.trees import plan_tree
 from endpoints.collectives.registry import collectives
-from experiments import artifact_model, theory, tiers
-from experiments.link_theory import LinkTheory, block_crossings, expected_crossings
+from experiments import theory
+from experiments.movement import artifact_model, tiers
+from experiments.movement.link_theory import LinkTheory, block_crossings, expected_crossings
 from experiments.results import Run, Summary
 from experiments.scenario import Scenario
 

@@ -16,7 +16,7 @@ from controller.trees import plan_tree
 from endpoints.collectives import linear_allgather, recursive_doubling_allgather, ring_allgather
 from endpoints.core.schedule import Transfer
 from experiments import theory
-from experiments.link_theory import (
+from experiments.movement.link_theory import (
     Load,
     Paths,
     block_crossings,

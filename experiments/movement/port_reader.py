@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from experiments.controller_process import ControllerProcess
-from experiments.port_traffic import Reading
+from experiments.movement.port_traffic import Reading
 from topo.mininet_net import EmulatedFabric
 
 PATIENCE_S = 2.0

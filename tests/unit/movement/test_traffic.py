@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from experiments import tiers, traffic
 from experiments.cli import app
 from experiments.errors import UserError
+from experiments.movement import tiers, traffic
 from experiments.results import PlatformInfo, Run, Summary
 from experiments.scenario import Scenario
 from topo.registry import parse_topology, topologies

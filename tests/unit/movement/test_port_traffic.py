@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.port_traffic import Moved, Reading, moved
+from experiments.movement.port_traffic import Moved, Reading, moved
 from topo.counters import Counters
 from topo.fabric import Fabric, interface
 from topo.registry import parse_topology
