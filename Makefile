@@ -16,7 +16,7 @@ export PYTHON TOPO K BW SIZE MTU LOSS REORDER SEED ALGORITHM ITERATIONS FILE
 
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup doctor experiment compare run sweep test unit e2e test-stock lint format bench stop clean distclean lock
+.PHONY: help setup doctor experiment compare run sweep cli chaos test unit e2e test-stock lint format bench stop clean distclean lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*  ## /  \1\t/p' Makefile | expand -t 16
@@ -51,6 +51,16 @@ run: experiment  ## the same as experiment
 
 sweep: setup  ## run a grid of scenarios, or go on with it: FILE=sweep.yaml, or FILE=paper
 	@exec .ci/as-root $(VENV)/treecast sweep "$${FILE:?write FILE=sweep.yaml, or FILE=paper}" $(ARGS)
+
+cli: setup  ## a console on a running fabric: Mininet's, with collectives and faults; TOPO, K, BW, …
+	@set -- --topo "$${TOPO:-fattree}$${K:+,k=$$K}"; \
+	if [ -n "$$BW" ]; then set -- "$$@" --bw "$$BW"; fi; \
+	if [ -n "$$MTU" ]; then set -- "$$@" --mtu "$$MTU"; fi; \
+	if [ -n "$$SEED" ]; then set -- "$$@" --seed "$$SEED"; fi; \
+	exec .ci/as-root $(VENV)/treecast cli "$$@" $(ARGS)
+
+chaos: setup  ## 40 runs under random faults, each judged; SEED, ARGS="--count 10"
+	@exec .ci/as-root $(VENV)/treecast chaos $${SEED:+--seed "$$SEED"} $(ARGS)
 
 test: setup  ## all tests; both halves run even if the first fails
 	@status=0; \

@@ -5,13 +5,15 @@ from __future__ import annotations
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from experiments.errors import ExperimentFailed, complain
 from experiments.folder import ResultFolder
 from experiments.scenario import Scenario
+from experiments.targets import capture_target
 from topo.fabric import Fabric, interface
 from topo.mininet_net import EmulatedFabric
 from topo.tc import inside
@@ -60,6 +62,52 @@ class Capture:
         return f"the capture of {self.target} lacks {lost} frames: this machine was too slow for it" if lost else None
 
 
+class Captures:
+    """Captures that are started and stopped by hand, into the same folder as a scenario's; a context manager."""
+
+    def __init__(self, scenario: Scenario, net: EmulatedFabric, folder: ResultFolder) -> None:
+        self._scenario = scenario
+        self._net = net
+        self._folder = folder
+        self._running: list[tuple[Capture, Path]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, targets: Sequence[str]) -> list[str]:
+        """Capture hosts and links from now on, as they are called; UserError for what is none."""
+        scenario = self._scenario
+        names = [capture_target(scenario.fabric, scenario.by_rank, target) for target in targets]
+        directory = self._folder.subfolder("captures")
+        begun = []
+        for name in dict.fromkeys(names):
+            path = _free(directory, name)
+            begun.append((_started(scenario.fabric, self._net, name, path), path))
+        self._running += begun
+        for capture, _ in begun:
+            capture.ready()
+        return names
+
+    def stop(self) -> list[Path]:
+        """End all; their files."""
+        running, self._running = self._running, []
+        for complaint in [capture.end() for capture, _ in running]:
+            if complaint is not None:
+                complain(complaint)
+        return [path for _, path in running]
+
+
+def _free(directory: Path, target: str) -> Path:
+    """A name that no file has."""
+    number = 1
+    while (path := directory / (f"{target}.pcapng" if number == 1 else f"{target}-{number}.pcapng")).exists():
+        number += 1
+    return path
+
+
 @contextmanager
 def captures(scenario: Scenario, net: EmulatedFabric, folder: ResultFolder) -> Iterator[tuple[Capture, ...]]:
     """Capture every target of the scenario into ``captures/<target>.pcapng`` of the result folder."""
@@ -67,9 +115,7 @@ def captures(scenario: Scenario, net: EmulatedFabric, folder: ResultFolder) -> I
     try:
         for target in dict.fromkeys(scenario.capture):  # a host may have been named twice, as h1 and 0
             directory = folder.subfolder("captures")
-            node, port = target_interface(scenario.fabric, target)
-            pid = net.host_pid(node) if node in scenario.fabric.host else None
-            running.append(Capture(target, inside(pid, _command(port, directory / f"{target}.pcapng"))))
+            running.append(_started(scenario.fabric, net, target, directory / f"{target}.pcapng"))
         for capture in running:
             capture.ready()
         yield tuple(running)
@@ -77,6 +123,12 @@ def captures(scenario: Scenario, net: EmulatedFabric, folder: ResultFolder) -> I
         for complaint in [capture.end() for capture in running]:
             if complaint is not None and sys.exception() is None:
                 complain(complaint)
+
+
+def _started(fabric: Fabric, net: EmulatedFabric, target: str, output: Path) -> Capture:
+    node, port = target_interface(fabric, target)
+    pid = net.host_pid(node) if node in fabric.host else None
+    return Capture(target, inside(pid, _command(port, output)))
 
 
 def _command(port: str, output: Path) -> list[str]:

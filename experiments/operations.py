@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,20 @@ class Operations:
     def skipped(self) -> dict[str, str]:
         """Why an algorithm has been left out, by its name."""
         return self._guests.skipped
+
+    def of(self, name: str, size_bytes: int) -> Operations:
+        """The same for another algorithm and size; :class:`UserError` where that cannot run on this fabric."""
+        changed = {"algorithms": (name,), "size_bytes": size_bytes, "faults": (), "shaped_bps": None}
+        scenario = Scenario.of(self._scenario.model_dump() | changed)
+        other = copy(self)
+        other.__dict__.update(_scenario=scenario, _data=Data(size_bytes, scenario.seed, None))
+        return other
+
+    def one(self, number: int) -> Run:
+        """One operation of the first algorithm, with that number."""
+        algorithm = self._scenario.collectives[0]
+        assert isinstance(algorithm, Collective)
+        return self._operation(algorithm, number, algorithm.name)
 
     def operations(self) -> Iterator[Run]:
         """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
