@@ -152,6 +152,7 @@ class WriteResponder:
         count = stop - first
         if message is None or message.got + count * length > message.size:
             self.protocol_errors += count
+            self._open = None  # a message that is longer than it says is never in place
             return
         if message.target is not None and length:
             place = message.target[message.got : message.got + count * length]
