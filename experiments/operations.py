@@ -59,7 +59,11 @@ class Operations:
         self._check = check
         self._watch = watch
         self._links = LinkTheory(
-            scenario.fabric, tuple(plan.trees.values()), [host.name for host in scenario.by_rank], scenario.mtu
+            scenario.fabric,
+            tuple(plan.trees.values()),
+            [host.name for host in scenario.by_rank],
+            scenario.mtu,
+            scenario.protocol,
         )
         self._platform = platform
         self._faults = faults

@@ -16,9 +16,10 @@ from controller.live import Live
 from controller.routes import Routes, route, unicast_routes
 from controller.trees import Tree
 from endpoints.collectives.registry import Collective
-from endpoints.core.layout import ICRC_LEN, header_length
-from endpoints.core.packets import Opcode
-from endpoints.core.schedule import Transfer
+from endpoints.core.config import ProtocolConfig
+from endpoints.core.layout import write_wire_bytes
+from endpoints.core.packets import packets_of
+from endpoints.core.schedule import Transfer, segments
 from experiments.theory import Share, tree_crossings
 from topo.fabric import Fabric, link_key
 
@@ -51,22 +52,19 @@ def routed_paths(fabric: Fabric, routes: Routes, hosts: Sequence[str]) -> Paths:
     return path
 
 
-def write_load(size: int, mtu: int) -> Load:
-    """One RDMA WRITE with immediate of ``size`` bytes, in frames of up to ``mtu`` bytes of payload."""
-    frames = max(1, -(-size // mtu))
-    if frames == 1:
-        headers = header_length(Opcode.RC_WRITE_ONLY_IMM)
-    else:
-        ends = header_length(Opcode.RC_WRITE_FIRST) + header_length(Opcode.RC_WRITE_LAST_IMM)
-        headers = ends + (frames - 2) * header_length(Opcode.RC_WRITE_MIDDLE)
-    return Load(size + headers + frames * ICRC_LEN, frames)
+@cache
+def transfer_load(size: int, mtu: int, write_packets: int) -> Load:
+    """``size`` bytes in RDMA WRITEs with immediate of up to ``write_packets`` packets, as ``core.transfers`` cuts."""
+    pieces = [length for _, length in segments(size, write_packets * mtu)]
+    packets = sum(packets_of(length, mtu) for length in pieces)
+    return Load(sum(write_wire_bytes(length, mtu) for length in pieces), packets)
 
 
-def unicast_loads(transfers: Iterable[Transfer], paths: Paths, mtu: int) -> dict[str, Load]:
-    """By link, when every transfer is one WRITE."""
+def unicast_loads(transfers: Iterable[Transfer], paths: Paths, mtu: int, write_packets: int) -> dict[str, Load]:
+    """By link, for the WRITEs of all transfers."""
     total: dict[str, Load] = defaultdict(Load)
     for transfer in transfers:
-        load = write_load(transfer.size, mtu)
+        load = transfer_load(transfer.size, mtu, write_packets)
         for link in paths(transfer.src, transfer.dst):
             total[link] += load
     return dict(sorted(total.items()))
@@ -83,18 +81,30 @@ def multicast_loads(trees: Iterable[tuple[Mapping[str, int], Share]]) -> dict[st
 
 
 class LinkTheory:
-    """The loads of algorithms on one fabric; ``hosts`` has the host of each rank, ``trees`` the multicast trees."""
+    """The loads of algorithms on one fabric; ``hosts`` has the host of each rank, ``trees`` the multicast trees.
 
-    def __init__(self, fabric: Fabric, trees: Sequence[Tree], hosts: Sequence[str], mtu: int) -> None:
+    ``config`` says how much an RDMA WRITE may carry.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        trees: Sequence[Tree],
+        hosts: Sequence[str],
+        mtu: int,
+        config: ProtocolConfig = ProtocolConfig(),  # noqa: B008 - frozen
+    ) -> None:
         self._trees = trees
         self._hosts = hosts
         self._mtu = mtu
+        self._write_packets = config.write_packets
         self.paths = routed_paths(fabric, unicast_routes(Live(fabric)), hosts)
 
     def loads(self, algorithm: Collective, size: int) -> dict[str, Load]:
         """By link, for ``size`` bytes per rank (Broadcast: in all); empty for an algorithm that does not tell."""
         if algorithm.transfers is not None:
-            return unicast_loads(algorithm.transfers(len(self._hosts), size), self.paths, self._mtu)
+            transfers = algorithm.transfers(len(self._hosts), size)
+            return unicast_loads(transfers, self.paths, self._mtu, self._write_packets)
         return multicast_loads(self._multicast(algorithm, size)) if algorithm.multicast else {}
 
     def _multicast(self, algorithm: Collective, size: int) -> list[tuple[dict[str, int], Share]]:

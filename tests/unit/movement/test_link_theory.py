@@ -23,8 +23,8 @@ from experiments.movement.link_theory import (
     expected_crossings,
     multicast_loads,
     routed_paths,
+    transfer_load,
     unicast_loads,
-    write_load,
 )
 from experiments.placement import hosts_by_rank
 from topo.fabric import Fabric
@@ -130,43 +130,45 @@ def test_the_expectation_is_exact_where_the_order_does_not_matter(transfers: obj
 
 def test_transfers_load_the_links_of_their_routes_and_no_others() -> None:
     case = Case.of("leafspine,leaves=2,spines=2,hosts=2")
-    loads = unicast_loads([Transfer(0, 1, 0, 100), Transfer(2, 1, 0, 5000)], case.paths(), 4096)
+    loads = unicast_loads([Transfer(0, 1, 0, 100), Transfer(2, 1, 0, 5000)], case.paths(), 4096, 16)
     [up] = [link for link in loads if link.startswith("l1->s")]
     spine = up.removeprefix("l1->")
     assert loads == {
-        "h1->l0": write_load(100, 4096),
-        "h3->l1": write_load(5000, 4096),
-        up: write_load(5000, 4096),
-        f"{spine}->l0": write_load(5000, 4096),
-        "l0->h2": write_load(100, 4096) + write_load(5000, 4096),
+        "h1->l0": transfer_load(100, 4096, 16),
+        "h3->l1": transfer_load(5000, 4096, 16),
+        up: transfer_load(5000, 4096, 16),
+        f"{spine}->l0": transfer_load(5000, 4096, 16),
+        "l0->h2": transfer_load(100, 4096, 16) + transfer_load(5000, 4096, 16),
     }
 
 
 def test_ranks_on_other_hosts_load_other_links() -> None:
     case = Case.of("single,hosts=3")
-    assert set(unicast_loads([Transfer(0, 1, 0, 1)], case.paths(["h3", "h1", "h2"]), 256)) == {"h3->s1", "s1->h1"}
+    assert set(unicast_loads([Transfer(0, 1, 0, 1)], case.paths(["h3", "h1", "h2"]), 256, 16)) == {"h3->s1", "s1->h1"}
 
 
 @pytest.mark.parametrize(
-    ("size", "frames", "headers"),
-    [  # Ethernet to BTH 54, ICRC 4; the first frame has RETH 16, the last one the immediate 4
-        (1, 1, 78),
+    ("size", "frames", "others"),
+    [  # Ethernet to BTH 54, ICRC 4; a message's first frame has RETH 16, its last one the immediate 4; pads to 4 bytes
+        (1, 1, 78 + 3),
         (4096, 1, 78),
-        (4097, 2, 2 * 58 + 20),
-        (3 * 4096, 3, 3 * 58 + 20),
-        (0, 1, 78),
+        (4100, 2, 2 * 58 + 20),
+        (16 * 4096, 16, 16 * 58 + 20),
+        (16 * 4096 + 4, 17, 17 * 58 + 2 * 20),
+        (40 * 4096, 40, 40 * 58 + 3 * 20),
+        (0, 0, 0),
     ],
 )
-def test_a_write_has_its_headers_in_every_frame(size: int, frames: int, headers: int) -> None:
-    assert write_load(size, 4096) == Load(size + headers, frames)
+def test_a_transfer_has_headers_in_every_frame_and_more_in_every_message(size: int, frames: int, others: int) -> None:
+    assert transfer_load(size, 4096, 16) == Load(size + others, frames)
 
 
 @given(st.integers(1, 9), st.integers(1, 40_000), st.sampled_from([256, 4096]))
 def test_bytes_of_all_links_are_those_of_the_blocks_that_cross_them(hosts: int, size: int, mtu: int) -> None:
     case = Case.of(f"single,hosts={hosts}")
-    loads = unicast_loads(ring_allgather.transfers(hosts, size), case.paths(), mtu)
+    loads = unicast_loads(ring_allgather.transfers(hosts, size), case.paths(), mtu, 16)
     total = sum(loads.values(), start=Load())
-    assert total == write_load(size, mtu) * case.ring()
+    assert total == transfer_load(size, mtu, 16) * case.ring()
 
 
 def test_frames_of_multicast_are_counted_with_the_bytes() -> None:
