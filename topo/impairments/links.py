@@ -6,11 +6,23 @@ makes (classes, queues, filters, ifbs) is in those namespaces and ends with them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
 
-from topo.fabric import Fabric
-from topo.impairments.model import Impairment, Mechanism, Observed
+from topo import tc
+from topo.fabric import Fabric, interface
+from topo.impairments.counts import Reading, parse_reading
+from topo.impairments.model import Impairment, ImpairmentError, Mechanism, Observed
+from topo.impairments.port import Port, Step
 from topo.shaping import LinkSpec
+
+PATIENCE_S = 15.0
+"""How long frames that are held back may take to come out: the longest delay is 10 s."""
+LOOK_S = 0.002
 
 
 class LinkImpairments:
@@ -32,11 +44,19 @@ class LinkImpairments:
         features: Collection[str],
         host_pid: Callable[[str], int],
         seed: int = 0,
-    ) -> None: ...
+    ) -> None:
+        self._fabric = fabric
+        self._spec = spec
+        self._features = frozenset(features)
+        self._host_pid = host_pid
+        self._seed = seed
+        self._ports: dict[tuple[str, int], Port] = {}
+        self._where: dict[str, tuple[str, int]] = {}
+        self._past: Counter[str] = Counter()
 
     def check(self, sender: str, receiver: str, impairment: Impairment, mechanism: Mechanism | None = None) -> None:
         """Whether it could be added now, without doing anything: ImpairmentError or FabricError if not."""
-        raise NotImplementedError
+        self._port(self._end(sender, receiver, impairment)).add("", impairment, mechanism)
 
     def add(
         self, name: str, sender: str, receiver: str, impairment: Impairment, mechanism: Mechanism | None = None
@@ -47,20 +67,85 @@ class LinkImpairments:
         ImpairmentError, FabricError (no such link), or topo.tc.BatchError (the kernel refuses), and has then changed
         nothing.
         """
-        raise NotImplementedError
+        if name in self._where:
+            raise ImpairmentError(f"{name}: there is an impairment of that name")
+        end = self._end(sender, receiver, impairment)
+        port, steps = self._port(end).add(name, impairment, mechanism)
+        pid = self._pid(end)
+        try:
+            _run(pid, steps)
+        except BaseException:
+            removal = port.remove(name)[1]
+            for step in (*removal.stop, *removal.remove):
+                with suppress(tc.BatchError):  # not reached
+                    _run(pid, [step])
+            raise
+        self._ports[end] = port
+        self._where[name] = end
+        return Reading({}, {}, {}).observed(port.placed[-1])
 
     def observe(self) -> dict[str, Observed]:
         """What every impairment that stands has done so far, by name."""
-        raise NotImplementedError
+        readings: dict[int | None, Reading] = {}
+        found: dict[str, Observed] = {}
+        for end, port in self._ports.items():
+            pid = self._pid(end)
+            if port.placed and pid not in readings:
+                readings[pid] = _read(pid)
+            found |= {placed.name: readings[pid].observed(placed) for placed in port.placed}
+        return {name: found[name] for name in self._where}
 
     def clear(self, name: str) -> Observed:
         """Take one away; what it has done altogether. Frames that it holds back come out first, within its time."""
-        raise NotImplementedError
+        end = self._where.get(name)
+        if end is None:
+            raise ImpairmentError(f"{name}: there is no impairment of that name")
+        port, removal = self._ports[end].remove(name)
+        pid = self._pid(end)
+        _run(pid, removal.stop)
+        reading = _read(pid)
+        deadline = time.monotonic() + PATIENCE_S
+        while removal.ifb and not reading.empty(removal.ifb) and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            reading = _read(pid)
+        seen = reading.observed(removal.placed)
+        _run(pid, removal.remove)
+        self._ports[end] = port
+        del self._where[name]
+        self._past[interface(*end)] += seen.dropped
+        return seen
 
     def clear_all(self) -> dict[str, Observed]:
-        """Take all away."""
-        raise NotImplementedError
+        """Take all away, the latest first."""
+        return {name: self.clear(name) for name in reversed(list(self._where))}
 
     def injected(self) -> Mapping[str, int]:
         """Frames dropped on purpose by sending interface, ever, those of impairments that are gone included."""
-        raise NotImplementedError
+        total = Counter(self._past)
+        for name, seen in self.observe().items():
+            total[interface(*self._where[name])] += seen.dropped
+        return {place: count for place, count in total.items() if count}
+
+    def _end(self, sender: str, receiver: str, impairment: Impairment) -> tuple[str, int]:
+        """The node and port that act: the sender's; to set a link down, a switch's, since a host's forgets routes."""
+        self._fabric.link_between(sender, receiver)
+        node, peer = sender, receiver
+        if impairment.kind == "down" and sender in self._fabric.host:
+            node, peer = receiver, sender
+        return node, self._fabric.port_to[node][peer]
+
+    def _port(self, end: tuple[str, int]) -> Port:
+        return self._ports.get(end) or Port(interface(*end), self._spec, self._features, self._seed)
+
+    def _pid(self, end: tuple[str, int]) -> int | None:
+        return self._host_pid(end[0]) if end[0] in self._fabric.host else None
+
+
+def _run(pid: int | None, steps: Iterable[Step]) -> None:
+    for program, group in groupby(steps, key=lambda step: step.program):
+        tc.batch(program, [step.line for step in group], pid)
+
+
+def _read(pid: int | None) -> Reading:
+    devices = Path(f"/proc/{pid or 'self'}/net/dev").read_text(encoding="ascii")
+    return parse_reading(tc.run(pid, "tc", "-s", "-j", "qdisc", "show"), devices)

@@ -42,6 +42,18 @@ class Impairment:
     def __str__(self) -> str:
         return self.text
 
+    def number(self, name: str) -> float:
+        """A parameter that is a number."""
+        value = self.parameters[name]
+        assert isinstance(value, int | float), name
+        return value
+
+    def ranges(self, name: str) -> tuple[Range, ...]:
+        """A parameter that is a list of ranges; empty if it was not given."""
+        value = self.parameters[name]
+        assert value is None or isinstance(value, tuple), name
+        return value or ()
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:

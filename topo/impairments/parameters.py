@@ -11,6 +11,8 @@ from topo.impairments.model import ImpairmentError, Range, Value
 
 LAST_PSN = (1 << 24) - 1
 MAX_TIME_US = 10_000_000
+MOST_RANGES = 1000
+"""What fits into a BPF program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def ranges(name: str, what: str, last: int) -> Parameter:
     """Numbers and ranges of them: ``17,40-60``; decimal, or hexadecimal with 0x."""
 
     def good(value: Value) -> bool:
-        return isinstance(value, tuple) and len(value) > 0 and all(0 <= a <= b <= last for a, b in value)
+        return isinstance(value, tuple) and 0 < len(value) <= MOST_RANGES and all(0 <= a <= b <= last for a, b in value)
 
     return Parameter(name, f"{what} from 0 to {last}, like 17,40-60", _read_ranges, _write_ranges, good)
 

@@ -19,6 +19,12 @@ from topo.impairments.forms import Form, Place
 from topo.impairments.model import Effect, Impairment, ImpairmentError, Mechanism, Value
 from topo.impairments.parameters import Parameter
 
+SHAPING = frozenset({"htb"})
+CHOOSING = SHAPING | {"bpf"}
+DIVERTING = CHOOSING | {"clsact", "ifb"}
+NETEM = DIVERTING | {"netem"}
+"""What the ways of doing it need."""
+
 
 @dataclass(frozen=True, slots=True)
 class Way:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from topo.impairments.bpf import Instruction, Program
 from topo.impairments.forms import Drop, Form, Place
 from topo.impairments.model import Impairment
-from topo.impairments.registry import Kind, Way
+from topo.impairments.programs import ALL
+from topo.impairments.registry import CHOOSING, Kind, Way
 
-_ALL = Program((Instruction(0x06, 0, 0, 0xFFFFFFFF),))
 
-
-def _form(_impairment: Impairment, _place: Place) -> Form:
-    return Drop(_ALL)
+def _drop(_impairment: Impairment, _place: Place) -> Form:
+    return Drop(ALL)
 
 
 KIND = Kind(
@@ -19,5 +17,5 @@ KIND = Kind(
     "every frame is lost, the link stays up",
     "dropped",
     (),
-    (Way("bpf", frozenset({"htb", "bpf"}), _form, seeded=True),),
+    (Way("bpf", CHOOSING, _drop, seeded=True),),
 )
