@@ -131,7 +131,8 @@ class EmulatedFabric:
 
     def _configure_host(self, name: str) -> None:
         pid, port = self.host_pid(name), interface(name, 0)
-        tc.run(pid, "sysctl", "-qw", *(f"net.ipv6.conf.{scope}.disable_ipv6=1" for scope in ("all", "default", port)))
+        # A kernel without IPv6 does not know the keys (-e).
+        tc.run(pid, "sysctl", "-eqw", *(f"net.ipv6.conf.{scope}.disable_ipv6=1" for scope in ("all", "default", port)))
         neighbours = (
             f"neigh replace {peer.ip} lladdr {peer.mac} dev {port} nud permanent"
             for peer in self.fabric.hosts

@@ -7,12 +7,14 @@ import pickle
 import shutil
 import traceback
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from experiments.sandbox import run_in_sandbox
+from topo.probe import probe
 
 T = TypeVar("T")
 
@@ -22,6 +24,12 @@ def needs(*programs: str) -> pytest.MarkDecorator:
     lacking = [program for program in programs if shutil.which(program) is None]
     reasons = [*(["needs root"] if os.geteuid() != 0 else []), *(f"needs {program}" for program in lacking)]
     return pytest.mark.skipif(bool(reasons), reason=", ".join(reasons))
+
+
+@cache
+def datapath_type() -> str:
+    """The datapath that a run on this machine would use, in Open vSwitch's words."""
+    return probe().datapath_type
 
 
 def in_sandbox(folder: Path, action: Callable[[Path], T]) -> T:

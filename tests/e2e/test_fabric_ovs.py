@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.sandboxed import in_sandbox, needs
+from tests.e2e.sandboxed import datapath_type, in_sandbox, needs
 from topo.ovs import OvsError, PrivateOvs
 
-pytestmark = [pytest.mark.e2e, pytest.mark.root, needs("ovs-vswitchd", "ovsdb-server", "ip")]
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.stock, needs("ovs-vswitchd", "ovsdb-server", "ip")]
 
 FRAMES, FRAME_BYTES = 100, 500
 ETH_P_ALL = 3
 BRIDGE = (
-    "ovs-vsctl add-br e00 -- set bridge e00 datapath_type=netdev fail_mode=secure protocols=OpenFlow13"
+    "ovs-vsctl add-br e00 -- set bridge e00 datapath_type={} fail_mode=secure protocols=OpenFlow13"
     " -- add-port e00 e00-eth1 -- set interface e00-eth1 ofport_request=1"
     " -- add-port e00 e00-eth2 -- set interface e00-eth2 ofport_request=2"
 )
@@ -45,10 +45,10 @@ def send_frames() -> None:
             receiver.recv(2048)
 
 
-def forward_and_count(rundir: Path) -> dict[str, Any]:
+def forward_and_count(rundir: Path, datapath: str) -> dict[str, Any]:
     make_wires()
-    with PrivateOvs(rundir / "ovs") as ovs:
-        ovs.run(*BRIDGE.split())
+    with PrivateOvs(rundir / "ovs", datapath) as ovs:
+        ovs.run(*BRIDGE.format(datapath).split())
         empty = ovs.dump_flows("e00").splitlines()[1:]
         ovs.run("ovs-ofctl", "-O", "OpenFlow13", "add-group", "e00", "group_id=7,type=all,bucket=output:2")
         ovs.run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "e00", "in_port=1,actions=group:7")
@@ -76,8 +76,11 @@ def forward_and_count(rundir: Path) -> dict[str, Any]:
     return seen
 
 
-def test_it_forwards_counts_exactly_and_leaves_nothing(tmp_path: Path) -> None:
-    seen = in_sandbox(tmp_path, forward_and_count)
+@pytest.mark.parametrize("datapath", ["netdev", "system"])
+def test_it_forwards_counts_exactly_and_leaves_nothing(tmp_path: Path, datapath: str) -> None:
+    if datapath == "system" != datapath_type():
+        pytest.skip("this kernel has no openvswitch")
+    seen = in_sandbox(tmp_path, lambda rundir: forward_and_count(rundir, datapath))
     assert seen["empty"] == [], "a bridge in secure mode has no flow of its own"
     assert "actions=group:7" in seen["flows"]
     assert "group_id=7,type=all,bucket=actions=output:2" in seen["groups"]

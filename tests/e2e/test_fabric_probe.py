@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.sandboxed import needs
 from topo.probe import TRIALS, probe
 
-pytestmark = [pytest.mark.e2e, pytest.mark.root, needs("unshare", "ip", "tc", "ovs-vsctl")]
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.stock, needs("unshare", "ip", "tc", "ovs-vsctl")]
 
 
 def test_features_are_tried_for_real_and_nothing_is_left() -> None:

@@ -19,7 +19,7 @@ from experiments.controller_process import ControllerProcess
 from experiments.errors import ExperimentFailed
 from experiments.ui import PlainProgress
 from tests.e2e.command import NEEDS
-from tests.e2e.sandboxed import in_sandbox, needs
+from tests.e2e.sandboxed import datapath_type, in_sandbox, needs
 from topo import ovs as topo_ovs
 from topo.fabric import Fabric
 from topo.mininet_net import EmulatedFabric
@@ -46,7 +46,7 @@ sys.stdin.read()
 def programmed(rundir: Path, fabric: Fabric) -> Iterator[tuple[PrivateOvs, Plan]]:
     """The fabric with every host in the group and every rule confirmed, as a run has it before its proof."""
     with ExitStack() as stack:
-        ovs = stack.enter_context(PrivateOvs(rundir / "ovs"))
+        ovs = stack.enter_context(PrivateOvs(rundir / "ovs", datapath_type()))
         controller = stack.enter_context(ControllerProcess(fabric, rundir, rundir / "controller.log"))
         net = stack.enter_context(EmulatedFabric(fabric, SPEC, ovs, controller.port))
         for host in fabric.hosts:
@@ -99,6 +99,7 @@ def tampered(rundir: Path) -> dict[str, str | None]:
     return said
 
 
+@pytest.mark.stock
 def test_each_rule_that_was_tampered_with_is_named_with_its_switch(tmp_path: Path) -> None:
     said = in_sandbox(tmp_path, tampered)
     wrong = "the switches' rules are wrong"
@@ -117,7 +118,7 @@ def test_each_rule_that_was_tampered_with_is_named_with_its_switch(tmp_path: Pat
 def build_with_switches_that_die(rundir: Path) -> str:
     fabric = parse_topology(FABRIC)
     last_link = len(fabric.hosts) + len(fabric.switches) + len(fabric.links)
-    with PrivateOvs(rundir / "ovs") as ovs:
+    with PrivateOvs(rundir / "ovs", datapath_type()) as ovs:
 
         def kill(done: int, _total: int) -> None:
             if done == last_link:

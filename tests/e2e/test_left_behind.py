@@ -100,7 +100,7 @@ def test_what_is_looked_for_is_there_while_a_run_is_on(operating: Operating) -> 
     assert "ledger" in changed
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.stock), signal.SIGTERM])
 def test_a_stop_signal_ends_a_run_and_leaves_nothing(operating: Operating, number: signal.Signals) -> None:
     os.kill(operating.command.pid, number)
     done = operating.command.ended(BOUND_S)

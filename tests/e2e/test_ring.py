@@ -17,7 +17,7 @@ from endpoints.wire.codec import Codec
 from endpoints.wire.templates import build_templates
 from tests.e2e.veth_pair import LEFT, LEFT_IP, LEFT_MAC, RIGHT, RIGHT_IP, RIGHT_MAC, command, in_sandbox, needs_root
 
-pytestmark = [needs_root, pytest.mark.root]
+pytestmark = [needs_root, pytest.mark.root, pytest.mark.stock]
 
 MTU = 4096
 GROUP = 0xEF010000
@@ -150,7 +150,7 @@ def test_frame_longer_than_a_slot_is_cut_and_refused_as_truncated(left):
 
 def test_full_send_buffer_says_no_and_loses_nothing(left):
     def body():
-        command(f"tc qdisc add dev {LEFT} root tbf rate 400mbit burst 16kb limit 64mb")
+        command(f"tc qdisc add dev {LEFT} root tbf rate 20mbit burst 16kb limit 64mb")
         with Ring(LEFT, MTU, send_buffer=1 << 20) as out, Ring(RIGHT, MTU, frames=4000) as ring:
             frame = bytes(chunks(left, 0, 1)[0])
             sent = 0

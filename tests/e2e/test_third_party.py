@@ -12,7 +12,7 @@ import pytest
 
 from experiments.controller_process import ControllerProcess
 from tests.e2e.command import NEEDS
-from tests.e2e.sandboxed import in_sandbox, needs
+from tests.e2e.sandboxed import datapath_type, in_sandbox, needs
 from topo.counters import Counters
 from topo.fabric import Fabric, interface
 from topo.mininet_net import EmulatedFabric
@@ -21,7 +21,7 @@ from topo.registry import parse_topology
 from topo.shaping import LinkSpec
 from topo.tc import inside
 
-pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS, "iperf")]
+pytestmark = [pytest.mark.e2e, pytest.mark.root, pytest.mark.stock, needs(*NEEDS, "iperf")]
 
 FABRIC = "leafspine,leaves=2,spines=2,hosts=2"
 GROUP = "239.1.1.1"
@@ -45,7 +45,7 @@ def iperf_over_the_fabric(rundir: Path) -> Seen:
     fabric = parse_topology(FABRIC)
     spec = LinkSpec(rate_bps=50_000_000)
     with (
-        PrivateOvs(rundir / "ovs") as ovs,
+        PrivateOvs(rundir / "ovs", datapath_type()) as ovs,
         ControllerProcess(fabric, rundir, rundir / "controller.log") as controller,
         EmulatedFabric(fabric, spec, ovs, controller.port) as net,
     ):
