@@ -1,7 +1,7 @@
 """Starts the Ryu application in a process of its own, without ryu-manager, listening on the loopback interface only.
 
-``python -m controller.launcher --fabric FILE --listen 127.0.0.1:PORT --status-fd N``. It ends when its standard input
-does, so that it never outlives whoever started it. Exit code 4: the port is in use.
+``python -m controller.launcher --fabric FILE --listen 127.0.0.1:PORT --status-fd N --drain-ms MS``. It ends when its
+standard input does, so that it never outlives whoever started it. Exit code 4: the port is in use.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 import threading
 
 PORT_TAKEN = 4
+ECHO_S, UNREPLIED = 1.0, 3
+"""A switch that leaves this many echo requests, one a second, unanswered has lost its connection."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -20,6 +22,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fabric", required=True)
     parser.add_argument("--listen", required=True)
     parser.add_argument("--status-fd", type=int, required=True)
+    parser.add_argument("--drain-ms", type=int, default=0)
     return parser.parse_args()
 
 
@@ -55,7 +58,10 @@ def main() -> None:
 
     options = ["--ofp-listen-host", host, "--ofp-tcp-listen-port", port]
     options += ["--treecast-fabric", arguments.fabric, "--treecast-status-fd", str(arguments.status_fd)]
+    options += ["--treecast-drain-ms", str(arguments.drain_ms)]
     cfg.CONF(options, project="treecast", default_config_files=[])
+    cfg.CONF.set_override("echo_request_interval", ECHO_S)
+    cfg.CONF.set_override("maximum_unreplied_echo_requests", UNREPLIED)
     try:
         with eventlet.listen((host, int(port))):
             pass

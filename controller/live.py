@@ -89,6 +89,11 @@ class Live:
             stride *= max(1, *(len(self.uplinks[s.name]) for s in self.fabric.switches if s.tier == tier), 1)
         return strides
 
+    @cached_property
+    def far_end(self) -> dict[End, End]:
+        """The other end of the link of each (switch, port), dead or alive."""
+        return {end: (self.fabric.ports[end[0]][end[1]], port) for end, port in self.far_port.items()}
+
     def distances(self, targets: Iterable[str]) -> dict[str, int]:
         """Hops from every switch to the nearest of the switches ``targets``; those that reach none are absent."""
         distance = dict.fromkeys(targets, 0)

@@ -49,6 +49,10 @@ class Membership:
         was, is_now = before != frozenset(), after != frozenset()
         return MembershipChange(record.group, host, joined=is_now) if was != is_now else None
 
+    def remember(self, group: str, host: str) -> None:
+        """``host`` was a member of ``group``, as others have told; from every source, as far as anybody knows."""
+        self._interest.setdefault(group, {}).setdefault(host, _EVERYTHING)
+
     def groups(self) -> dict[str, frozenset[str]]:
         """The members of each group that has any, in numerical order of the groups' addresses."""
         return {group: frozenset(self._interest[group]) for group in sorted(self._interest, key=IPv4Address)}

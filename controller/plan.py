@@ -7,13 +7,17 @@ priority              match                                        action
 ====================  ===========================================  ==================================================
 IGMP_UP (400)         IGMP from a host's port                      to the controller
 IGMP_DROP (300)       IGMP from anywhere                           none: reports are never forwarded
+STRAY (250)           group's address, and a port to a switch      none: the tree sends nothing this way
+                      that the group's tree does not use
 MULTICAST (200)       IPv4 to the address of a group               in the tree: the group; outside: towards the tree
 UNICAST (100)         IPv4 to the address of a host                out of the port that leads to it
 TABLE_MISS (0)        anything                                     none
 ====================  ===========================================  ==================================================
 
 The switches know no other way to forward: nothing is flooded or learned, so ARP, IPv6 and groups without members die
-at the first switch, and loops in the fabric do no harm.
+at the first switch, and loops in the fabric do no harm. A group's frame is taken only from where its tree sends (a
+reverse path check, as bidirectional multicast routing has it, RFC 5015 section 3.2): what was under way over a link
+when the tree moved away from it ends at the next switch, and does not enter the new tree by a side door.
 """
 
 from __future__ import annotations
@@ -36,11 +40,12 @@ from controller.rules import (
     ToController,
     ToGroup,
 )
-from controller.trees import Tree, plan_tree
+from controller.trees import Tree, plan_trees
 from topo.fabric import Fabric
 
 IGMP_UP = 400
 IGMP_DROP = 300
+STRAY = 250
 MULTICAST = 200
 UNICAST = 100
 TABLE_MISS = 0
@@ -89,20 +94,43 @@ def make_plan(
     """The plan for these groups (address -> hosts); ``fixed`` is what :func:`fixed_flows` gave for this ``live``."""
     flows = {switch: set(base) for switch, base in (fixed or fixed_flows(live)).items()}
     groups: dict[str, set[Group]] = {switch: set() for switch in flows}
-    trees: dict[str, Tree] = {}
-    for address, hosts in members.items():
-        tree = plan_tree(live, hosts, slots[address])
-        if tree is None:
-            continue
-        trees[address] = tree
+    trees = plan_trees(live, members, slots)
+    for address, tree in trees.items():
         number = group_id(slots[address])
         for switch, ports in tree.ports.items():
             groups[switch].add(Group(number, ports))
             flows[switch].add(_multicast_flow(address, ToGroup(number)))
         for switch, port in tree.feeders.items():
             flows[switch].add(_multicast_flow(address, Output(port)))
+        for switch, strays in _stray_ports(live, tree).items():
+            flows[switch].update(_stray_flow(address, port) for port in strays)
     rules = {switch: SwitchRules(frozenset(flows[switch]), frozenset(groups[switch])) for switch in flows}
     return Plan(rules, trees)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """A multicast group as one switch's rules tell of it: its number, and the switch's hosts that are members."""
+
+    address: str
+    slot: int
+    hosts: tuple[str, ...]
+
+
+def planned_groups(fabric: Fabric, switch: str, rules: SwitchRules) -> list[PlannedGroup]:
+    """The groups that ``rules``, once planned for ``switch``, were planned for: :func:`make_plan` read backwards."""
+    hosts = {port: peer for port, peer in fabric.ports[switch].items() if peer in fabric.host}
+    ports = {group.group_id: group.ports for group in rules.groups}
+    return [
+        PlannedGroup(
+            address=str(flow.match.ipv4_dst),
+            slot=action.group_id - 1,
+            hosts=tuple(peer for port, peer in hosts.items() if port in ports[action.group_id]),
+        )
+        for flow in sorted(rules.flows, key=lambda flow: str(flow.match.ipv4_dst))
+        for action in flow.actions
+        if isinstance(action, ToGroup)
+    ]
 
 
 def _igmp_flows(fabric: Fabric, switch: str) -> list[Flow]:
@@ -116,6 +144,23 @@ def _igmp_flows(fabric: Fabric, switch: str) -> list[Flow]:
 
 def _unicast_flows(table: Mapping[str, int]) -> list[Flow]:
     return [Flow(UNICAST, Match(eth_type=ETH_IPV4, ipv4_dst=ip), (Output(port),)) for ip, port in table.items()]
+
+
+def _stray_ports(live: Live, tree: Tree) -> dict[str, list[int]]:
+    """Of every switch that forwards the group, the ports to other switches, dead or alive, that no frame comes by."""
+    fed = {live.far_end[feeder] for feeder in tree.feeders.items()}
+    return {
+        switch: [
+            port
+            for port, peer in live.fabric.ports[switch].items()
+            if peer in live.fabric.switch and port not in tree.ports.get(switch, ()) and (switch, port) not in fed
+        ]
+        for switch in (*tree.ports, *tree.feeders)
+    }
+
+
+def _stray_flow(address: str, port: int) -> Flow:
+    return Flow(STRAY, Match(eth_type=ETH_IPV4, ipv4_dst=address, in_port=port), ())
 
 
 def _multicast_flow(address: str, action: Action) -> Flow:

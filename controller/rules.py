@@ -161,20 +161,29 @@ def difference(old: SwitchRules, new: SwitchRules) -> tuple[Command, ...]:
 
 
 def common(old: SwitchRules, new: SwitchRules) -> SwitchRules:
-    """What ``old`` and ``new`` agree on: equal flows, and groups of the same id reduced to their common ports.
+    """What both ``old`` and ``new`` forward: equal flows, groups of the same id reduced to their common ports.
 
-    The intermediate step of a change that takes ports away at one switch and adds them at another. While it is being
-    carried out every switch holds a part of the old forwarding; afterwards, a part of the new one. Parts of one tree
-    neither loop nor duplicate, so a mixture of the two trees, which can do both, never exists.
+    Flows that drop are kept from both, since what either drops is not common. The intermediate step of a change that
+    takes ports away at one switch and adds them at another. While it is being carried out every switch holds a part of
+    the old forwarding; afterwards, a part of the new one. Parts of one tree neither loop nor duplicate, so a mixture of
+    the two trees, which can do both, never exists.
     """
     remaining = {group.group_id: group for group in old.groups}
     return SwitchRules(
-        flows=old.flows & new.flows,
+        flows=(old.flows & new.flows) | {flow for flow in old.flows | new.flows if not flow.actions},
         groups=frozenset(
             Group(group.group_id, tuple(port for port in group.ports if port in remaining[group.group_id].ports))
             for group in new.groups
             if group.group_id in remaining
         ),
+    )
+
+
+def only_grows(old: SwitchRules, new: SwitchRules) -> bool:
+    """Whether ``new`` forwards all that ``old`` does, so that the change takes nothing away."""
+    ports = {group.group_id: set(group.ports) for group in new.groups}
+    return all(flow in new.flows for flow in old.flows if flow.actions) and all(
+        ports.get(group.group_id, set()).issuperset(group.ports) for group in old.groups
     )
 
 

@@ -24,15 +24,26 @@ from ryu.ofproto import ofproto_v1_3 as of13
 from ryu.ofproto import ofproto_v1_3_parser as parser13
 
 from controller import openflow13
+from controller.inventory import Inventory, questions
 from controller.planner import Planner
 from topo.fabric import Fabric
 
 SETTLE_S = 0.02
 """Time that events have to come together before they are planned for."""
+GRACE_S = 2.0
+"""How long after a switch has come or gone those that are missing are waited for. Bridges try every second."""
 REMEMBERED = 100_000
 """Messages whose subject is remembered, in case a switch refuses them."""
+HANDSHAKE = [CONFIG_DISPATCHER, MAIN_DISPATCHER]
+"""States in which a switch may answer what it was asked when it connected."""
 
-cfg.CONF.register_cli_opts([cfg.StrOpt("treecast-fabric", default=""), cfg.IntOpt("treecast-status-fd", default=1)])
+cfg.CONF.register_cli_opts(
+    [
+        cfg.StrOpt("treecast-fabric", default=""),
+        cfg.IntOpt("treecast-status-fd", default=1),
+        cfg.IntOpt("treecast-drain-ms", default=0),
+    ]
+)
 
 
 def loud(handler: Callable[..., None]) -> Callable[..., None]:
@@ -62,6 +73,9 @@ class TreecastController(RyuApp):
         self._barriers: dict[tuple[str, int], int] = {}
         self._sent: dict[tuple[str, int], str] = {}
         self._asked: dict[tuple[str, int], int] = {}
+        self._inventories: dict[Any, Inventory] = {}
+        self._patience: Any = None
+        self._drain_s = cfg.CONF.treecast_drain_ms / 1e3
         self._wake = hub.Event()
         hub.spawn(loud(self._plan_for_ever))
         hub.spawn(loud(self._answer_for_ever))
@@ -93,7 +107,7 @@ class TreecastController(RyuApp):
     def _plan_for_ever(self) -> None:
         while True:
             self._wake.wait()
-            hub.sleep(SETTLE_S)
+            hub.sleep(self._drain_s if self._planner.draining else SETTLE_S)
             self._wake.clear()
             for switch, commands in self._planner.replan().items():
                 for command in commands:
@@ -102,7 +116,27 @@ class TreecastController(RyuApp):
             if done is not None:
                 groups = {group: sorted(members) for group, members in done.groups.items()}
                 down = sorted(map(list, done.down))
-                self._tell("programmed", generation=done.generation, groups=groups, slots=done.slots, down=down)
+                self._tell(
+                    "programmed",
+                    generation=done.generation,
+                    groups=groups,
+                    slots=done.slots,
+                    down=down,
+                    absent=list(done.absent),
+                )
+
+    def _be_patient(self) -> None:
+        """Wait for switches that are missing; give them up when none has come or gone for a while."""
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = hub.spawn_after(GRACE_S, loud(self._give_up))
+
+    def _give_up(self) -> None:
+        self._patience = None
+        if self._planner.missing:
+            self._tell("switches_given_up", names=list(self._planner.missing))
+            self._planner.give_up()
+            self._wake.set()
 
     def _send(self, switch: str, command: Any) -> None:
         datapath = self._datapaths.get(switch)
@@ -124,28 +158,44 @@ class TreecastController(RyuApp):
     @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
     @loud
     def _features(self, event: Any) -> None:
-        event.msg.datapath.send_msg(parser13.OFPPortDescStatsRequest(event.msg.datapath))
+        datapath = event.msg.datapath
+        self._inventories[datapath] = Inventory()
+        for question in questions(datapath):
+            datapath.send_msg(question)
 
-    @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    @set_ev_cls(ofp_event.EventOFPPortDescStatsReply, HANDSHAKE)
     @loud
     def _ports(self, event: Any) -> None:
         switch = self._switch(event)
-        if switch is None:
+        if switch is not None:
+            self._planner.ports_seen(switch, openflow13.port_states(event.msg.body))
+            self._wake.set()
+
+    @set_ev_cls([ofp_event.EventOFPFlowStatsReply, ofp_event.EventOFPGroupDescStatsReply], HANDSHAKE)
+    @loud
+    def _holds(self, event: Any) -> None:
+        switch, datapath = self._switch(event), event.msg.datapath
+        inventory = self._inventories.get(datapath)
+        if switch is None or inventory is None or not inventory.add(event.msg):
             return
-        self._datapaths[switch] = event.msg.datapath
-        self._planner.switch_up(switch, openflow13.port_states(event.msg.body))
+        del self._inventories[datapath]
+        self._datapaths[switch] = datapath
+        self._planner.switch_up(switch, inventory.rules)
         total = len(self._fabric.switches)
         self._tell("switch", name=switch, connected=self._planner.connected, total=total)
+        self._be_patient()
         self._wake.set()
 
     @set_ev_cls(ofp_event.EventOFPStateChange, DEAD_DISPATCHER)
     @loud
     def _gone(self, event: Any) -> None:
         switch = self._fabric.by_dpid.get(event.datapath.id)
+        self._inventories.pop(event.datapath, None)
         if switch is not None and self._datapaths.get(switch.name) is event.datapath:
             del self._datapaths[switch.name]
             self._planner.switch_down(switch.name)
             self._tell("switch_gone", name=switch.name)
+            self._be_patient()
             for key in [key for key in self._asked if key[0] == switch.name]:
                 self._tell("port_stats", number=self._asked.pop(key), switch=switch.name, ports={}, more=False)
             self._wake.set()
@@ -186,7 +236,7 @@ class TreecastController(RyuApp):
         ports = openflow13.port_counters(message)
         self._tell("port_stats", number=number, switch=switch, ports=ports, more=more)
 
-    @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    @set_ev_cls(ofp_event.EventOFPErrorMsg, HANDSHAKE)
     @loud
     def _error(self, event: Any) -> None:
         switch = self._switch(event) or f"dpid {event.msg.datapath.id}"

@@ -8,15 +8,18 @@ has all members below it: the edge switch, an aggregation switch of the pod, a c
 IP multicast lets anyone send, members or not. A sender whose switch is not in the tree reaches it by *feeders*: at
 each switch on the way one port that leads nearer to the tree. The tree never sends into a feeder.
 
+Where failures have cut the fabric into pieces, members in the same piece still have a tree between them.
+
 Groups are numbered (``slot``). As a destination does for unicast, the slot's digits pick the uplinks on the way up, so
 that consecutive slots take different aggregation switches, then different cores, and come round evenly.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from controller.live import Live
 from topo.fabric import FabricError
@@ -24,11 +27,12 @@ from topo.fabric import FabricError
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The forwarding of one group.
+    """The forwarding of one group. ``root`` is that of the piece of the fabric with most members, if there are several.
 
     ``ports``: per switch of the tree its ports in the tree, sorted. ``edges``: the links of the tree as (nearer to the
     root, further). ``feeders``: per switch outside the tree but on some host's way to it the one port to send out of.
-    ``unreached``: members that nothing alive leads to, in the order of hosts.
+    ``unreached``: members that ``root`` does not reach, in the order of hosts.
+    ``at_home``: whether it starts where it would if nothing were down.
     """
 
     root: str
@@ -36,13 +40,39 @@ class Tree:
     edges: tuple[tuple[str, str], ...]
     feeders: dict[str, int]
     unreached: tuple[str, ...] = ()
+    at_home: bool = True
 
 
-def plan_tree(live: Live, members: Collection[str], slot: int = 0) -> Tree | None:
+def plan_trees(live: Live, members: Mapping[str, Collection[str]], slots: Mapping[str, int]) -> dict[str, Tree]:
+    """The trees of all groups (address -> hosts) that have one, balanced: in the order of ``members``.
+
+    A tree whose own root is dead goes where the fewest are, so that failures leave no root with more than its share.
+    """
+    trees: dict[str, Tree] = {}
+    homeless: list[str] = []
+    for group, hosts in members.items():
+        tree = plan_tree(live, hosts, slots[group])
+        if tree is not None:
+            trees[group] = tree
+            if not tree.at_home:
+                homeless.append(group)
+    load = Counter(tree.root for group, tree in trees.items() if tree.at_home)
+    for group in sorted(homeless, key=slots.__getitem__):
+        moved = plan_tree(live, members[group], slots[group], load)
+        assert moved is not None
+        trees[group] = moved
+        load[moved.root] += 1
+    return trees
+
+
+def plan_tree(
+    live: Live, members: Collection[str], slot: int = 0, load: Mapping[str, int] = MappingProxyType({})
+) -> Tree | None:
     """The tree of the group numbered ``slot`` with these hosts as members; None if nothing alive leads to any of them.
 
-    A pure function of its arguments, order of ``members`` included in what does not matter. Raises FabricError for a
-    member that is not a host of the fabric, ValueError for a negative slot.
+    ``load``: how many trees the roots have already, which a tree that cannot have its own root goes by. A pure function
+    of its arguments, order of ``members`` included in what does not matter. Raises FabricError for a member that is not
+    a host of the fabric, ValueError for a negative slot.
     """
     strangers = sorted(set(members) - live.fabric.host.keys())
     if strangers:
@@ -53,13 +83,15 @@ def plan_tree(live: Live, members: Collection[str], slot: int = 0) -> Tree | Non
     attached = [name for name in in_order if name in live.host_ports[live.fabric.edge_of[name]]]
     if not attached:
         return None
-    grown = _grow(live, _root(live, attached, slot), attached)
+    pieces = _grow_everywhere(live, attached, slot, load)
+    ports = {switch: tuple(sorted(ports)) for piece in pieces for switch, ports in piece.ports.items()}
     return Tree(
-        root=grown.root,
-        ports={switch: tuple(sorted(ports)) for switch, ports in sorted(grown.ports.items())},
-        edges=tuple(grown.edges),
-        feeders=_feeders(live, grown.ports, slot),
-        unreached=tuple(name for name in in_order if name not in grown.reached),
+        root=pieces[0].root,
+        ports=dict(sorted(ports.items())),
+        edges=tuple(edge for piece in pieces for edge in piece.edges),
+        feeders=_feeders(live, ports, slot),
+        unreached=tuple(name for name in in_order if name not in pieces[0].reached),
+        at_home=pieces[0].at_home,
     )
 
 
@@ -84,18 +116,31 @@ class _Grown:
     ports: dict[str, set[int]]
     edges: list[tuple[str, str]]
     reached: set[str]
+    at_home: bool = True
 
 
-def _root(live: Live, members: list[str], slot: int) -> str:
-    """Where the tree starts: the slot's own root if that is alive, so that a failure elsewhere moves nothing."""
+def _root(live: Live, members: list[str], slot: int, load: Mapping[str, int]) -> tuple[str, bool]:
+    """Where the tree starts, and whether that is the slot's own root, so that a failure elsewhere moves nothing."""
     usual = roots_above(live.intact, members)
     usable = roots_above(live, members)
     if usual and (preferred := usual[slot % len(usual)]) in usable:
-        return preferred
+        return preferred, True
     if usable:
-        return usable[slot % len(usable)]
+        start = slot % len(usable)
+        return min(usable[start:] + usable[:start], key=lambda root: load.get(root, 0)), False
     grown = (_grow(live, switch.name, members) for switch in live.fabric.switches)
-    return min(grown, key=lambda tree: (-len(tree.reached), len(tree.edges))).root
+    return min(grown, key=lambda tree: (-len(tree.reached), len(tree.edges))).root, False
+
+
+def _grow_everywhere(live: Live, members: list[str], slot: int, load: Mapping[str, int]) -> list[_Grown]:
+    """A tree for these members; and for those that it does not reach, trees in the pieces that they are in."""
+    pieces: list[_Grown] = []
+    while members:
+        root, at_home = _root(live, members, slot, load)
+        pieces.append(_grow(live, root, members))
+        pieces[-1].at_home = at_home
+        members = [name for name in members if name not in pieces[-1].reached]
+    return pieces
 
 
 def _uplink_digits(live: Live, edge: str, root: str) -> tuple[int, ...]:

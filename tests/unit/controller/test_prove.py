@@ -46,7 +46,7 @@ def with_flow(rules: Rules, switch: str, flow: Flow) -> Rules:
 
 
 def flow_to(rules: Rules, switch: str, address: str) -> Flow:
-    return next(f for f in rules[switch].flows if f.match.ipv4_dst == address)
+    return next(f for f in rules[switch].flows if f.match.ipv4_dst == address and f.match.in_port is None)
 
 
 def test_the_plan_of_every_fabric_is_proven(fabric: Fabric) -> None:

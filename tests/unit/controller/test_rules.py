@@ -24,6 +24,7 @@ from controller.rules import (
     ToGroup,
     common,
     difference,
+    only_grows,
 )
 from tests.fake_openflow import PROTOCOL, BarrierReply, FakeSwitch
 
@@ -76,15 +77,28 @@ def test_equal_rules_give_no_commands(rules: SwitchRules) -> None:
 @given(switch_rules(), switch_rules())
 def test_the_common_part_is_reached_by_taking_away_only(old: SwitchRules, new: SwitchRules) -> None:
     between = common(old, new)
-    assert between.flows == old.flows & new.flows
-    removing = difference(old, between)
-    assert all(isinstance(c, ModifyGroup | DeleteGroup | DeleteFlow | Barrier) for c in removing)
-    adding = difference(between, new)
-    assert all(isinstance(c, AddGroup | ModifyGroup | AddFlow | Barrier) for c in adding)
+    assert {flow for flow in between.flows if flow.actions} == {flow for flow in old.flows & new.flows if flow.actions}
+    for command in difference(old, between):
+        drops = isinstance(command, AddFlow | ModifyFlow) and not command.flow.actions
+        assert drops or isinstance(command, ModifyGroup | DeleteGroup | DeleteFlow | Barrier)
+    for command in difference(between, new):
+        unblocks = isinstance(command, DeleteFlow) and Flow(command.priority, command.match, ()) in between.flows
+        assert unblocks or isinstance(command, AddGroup | ModifyGroup | AddFlow | ModifyFlow | Barrier)
     for group in between.groups:
         for rules in (old, new):
             (whole,) = (g for g in rules.groups if g.group_id == group.group_id)
             assert set(group.ports) <= set(whole.ports)
+
+
+@given(switch_rules(), switch_rules())
+def test_a_change_only_grows_if_the_common_part_lacks_nothing_of_the_old(old: SwitchRules, new: SwitchRules) -> None:
+    between = common(old, new)
+    whole = {group.group_id: group.ports for group in between.groups}
+    kept = all(flow in between.flows for flow in old.flows if flow.actions)
+    kept = kept and all(whole.get(group.group_id, ()) == group.ports for group in old.groups if group.ports)
+    assert only_grows(old, new) == kept
+    assert only_grows(between, old)
+    assert only_grows(between, new)
 
 
 @given(switch_rules(), switch_rules())

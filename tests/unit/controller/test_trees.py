@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import networkx as nx
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.live import Live, link_ends, switch_ends
-from controller.trees import Tree, plan_tree
+from controller.trees import Tree, plan_tree, plan_trees
 from topo.fabric import Fabric, FabricError
 from topo.registry import parse_topology
 
@@ -173,12 +174,25 @@ def test_members_that_are_cut_off_are_named(k4: Fabric) -> None:
     assert plan_tree(live, ["h1", "h16"]) is None
 
 
-def test_in_a_split_fabric_the_part_with_most_members_has_the_tree() -> None:
+def test_in_a_split_fabric_each_part_has_a_tree_and_the_root_is_where_most_members_are() -> None:
     fabric = parse_topology("leafspine,leaves=3,spines=1,hosts=2")
     live = Live(fabric, link_ends(fabric, "l0", "s0"))
-    tree = planned(live, ["h1", "h3", "h4", "h5"])
-    check_tree(fabric, tree, {"h3", "h4", "h5"})
-    assert tree.unreached == ("h1",)
+    tree = planned(live, ["h1", "h2", "h3", "h4", "h5"])
+    assert tree.unreached == ("h1", "h2")
+    assert tree.ports.pop("l0") == (1, 2)
+    rest = tuple(edge for edge in tree.edges if edge[0] != "l0")
+    assert len(rest) == len(tree.edges) - 2
+    check_tree(fabric, replace(tree, edges=rest), {"h3", "h4", "h5"})
+
+
+def test_trees_without_a_root_of_their_own_go_where_fewest_are(k4: Fabric) -> None:
+    groups = {f"239.192.0.{number + 1}": list(k4.host) for number in range(6)}
+    slots = {group: number for number, group in enumerate(groups)}
+    whole = plan_trees(Live(k4), groups, slots)
+    for core in ("c0", "c1", "c2", "c3"):
+        trees = plan_trees(Live(k4, switch_ends(k4, core)), groups, slots)
+        assert sorted(Counter(tree.root for tree in trees.values()).values()) == [2, 2, 2]
+        assert all(trees[group] == tree for group, tree in whole.items() if tree.root != core)
 
 
 def test_misuse_is_refused(k4: Fabric) -> None:
