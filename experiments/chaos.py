@@ -13,7 +13,7 @@ from experiments import launch
 from experiments.errors import EXIT_INTERRUPTED, EXIT_OK, ExperimentFailed
 from experiments.faults.chaos import timeline, wrong_with
 from experiments.faults.timed import TimedFault
-from experiments.ledger import ROOT
+from experiments.ledger import ROOT, SYSCTLS, Ledger
 from experiments.results import SUMMARY, Summary
 from experiments.scenario import Scenario
 from experiments.ui import PlainProgress
@@ -95,6 +95,10 @@ def _outcome(folder: Path) -> tuple[bool, str, int]:
 
 
 def _traces() -> set[str]:
-    """What a run could leave on the machine: interfaces, and pages of the ledger."""
+    """What a run could leave on the machine: interfaces, and pages of the ledger but for those of runs that are on."""
     interfaces = {f"interface {path.name}" for path in Path("/sys/class/net").iterdir()}
-    return interfaces | {str(path) for path in (ROOT.iterdir() if ROOT.exists() else ())}
+    if not ROOT.exists():
+        return interfaces
+    live = Ledger(ROOT).live()
+    pages = {str(path) for path in ROOT.iterdir() if path.stem not in live and not (live and path.name == SYSCTLS)}
+    return interfaces | pages
