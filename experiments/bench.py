@@ -1,4 +1,4 @@
-"""What a received packet costs, and what part of its limit an Allgather reaches. Run by ``make bench``.
+"""What a received packet costs, and what part of its limit a collective reaches. Run by ``make bench``.
 
 Receive path: CPU time per 4 KiB packet at several batch sizes, beside Scapy's dissection of the same frames, all in one
 process, so that the ratios hold on any machine: the median over passes, from frames as they lie in a packet ring to
@@ -7,8 +7,7 @@ the bitmap.
 
 Captures: packets a second of ``treecast analyze`` beside tshark's and Scapy's readers (``bench_captures``).
 
-Allgather (root only): 1 MiB from each of 16 hosts on a k=4 fat tree, without faults at two link rates and with losses;
-the median of several operations after a warm-up, beside the part of the limit that two cores should reach.
+Collectives (root only): parts of the limit, and time over hosts (``bench_collectives``).
 """
 
 from __future__ import annotations
@@ -17,13 +16,9 @@ import argparse
 import gc
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -43,8 +38,8 @@ from endpoints.station import Lengths, Station
 from endpoints.wire.codec import Codec
 from endpoints.wire.templates import Templates, build_templates
 from experiments.bench_captures import bench_captures
+from experiments.bench_collectives import bench_growth, bench_parts
 from experiments.communicators import communicator
-from experiments.results import Summary
 from topo.registry import parse_topology
 
 MTU = 4096
@@ -149,58 +144,17 @@ def cpu_us(work: Callable[[], object]) -> float:
     return spent / 1e3
 
 
-ALLGATHERS = (
-    ("no faults", 50, (), 0.95),
-    ("no faults", 100, (), 0.90),
-    ("1 % loss, 5 % reordering", 50, ("--loss", "1%", "--reorder", "5%"), 0.88),
-    ("5 % loss, 5 % reordering", 50, ("--loss", "5%", "--reorder", "5%"), 0.75),
-)
-"""What is injected at every receiver, link rate in Mbit/s, the options for it, and the part of the limit to reach."""
-
-
-def allgather(rate_mbps: int, options: tuple[str, ...], iterations: int) -> list[float]:
-    """Parts of the limit that the operations of one real run reached; RuntimeError with its words if it failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "experiments.cli", "run", "--topo", "fattree,k=4", "--bw", str(rate_mbps)),
-                *("--size", "1MiB", "--iterations", str(iterations), "--output", folder),
-                *options,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        summary = Summary.read(Path(folder) / "latest")
-    return [run.limit_ratio or 0.0 for run in summary.runs]
-
-
-def bench_allgathers(iterations: int) -> None:
-    """The table of Allgathers."""
-    table = Table(title=f"Allgather, 16 hosts, 1 MiB each, fat tree k=4: part of the limit, {iterations} operations")
-    for column in ("injected", "links (Mbit/s)", "median", "least", "most", "target"):
-        table.add_column(column, justify="left" if column == "injected" else "right")
-    for faults, rate, options, target in ALLGATHERS:
-        ratios = allgather(rate, options, iterations)
-        median = statistics.median(ratios)
-        mark = "met" if median >= target else "missed"
-        figures = (f"{median:.3f}", f"{min(ratios):.3f}", f"{max(ratios):.3f}", f"{target:.2f} {mark}")
-        table.add_row(faults, str(rate), *figures)
-    Console().print(table)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.splitlines()[0])
     parser.add_argument("--passes", type=int, default=7, help="passes over 3840 packets per figure (default 7)")
-    parser.add_argument("--iterations", type=int, default=5, help="operations per Allgather (default 5; 0: none)")
+    parser.add_argument("--iterations", type=int, default=5, help="operations per collective (default 5; 0: none)")
     given = parser.parse_args()
     bench_receive_path(max(1, given.passes))
     bench_captures(received_frames())
     if given.iterations > 0 and os.geteuid() == 0:
-        bench_allgathers(given.iterations)
+        bench_parts(given.iterations)
+        bench_growth(given.iterations)
 
 
 def bench_receive_path(passes: int) -> None:
