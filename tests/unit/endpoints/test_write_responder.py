@@ -58,6 +58,17 @@ def test_a_message_is_in_place_when_its_last_packet_is_and_is_acknowledged_when_
     assert receiver.side.next_timeout() is None
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_answers_say_what_is_in_sequence_and_what_has_come_at_all_with_psns_that_wrap(lost: int) -> None:
+    receiver = Receiver(PSN_MASK - 1)
+    every = packets(a_burst(some_bytes(5 * MTU), PSN_MASK - 1, ask=True))
+    receiver.side.receive(batch(every[:3] + every[3 + lost :]), NOW)
+    answer = receiver.side.next_answer(NOW)
+    assert answer is not None
+    assert answer.aeth is not None
+    assert (answer.psn, answer.aeth.msn) == (2 - 2 * lost, 2)
+
+
 def test_what_nobody_asked_for_is_acknowledged_a_little_later() -> None:
     receiver = Receiver()
     receiver.side.receive(batch(packets(a_burst(some_bytes(MTU), FIRST))), NOW)
