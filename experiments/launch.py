@@ -99,7 +99,7 @@ def launch(
 
 def platform_for(scenario: Scenario) -> Platform:
     """What this machine offers; :class:`EnvironmentMissing` where that does not do for ``scenario``."""
-    from experiments.faults.fault import Fault
+    from experiments.faults.mechanisms import check_faults
     from experiments.guests import excuses
     from topo import probe
 
@@ -112,11 +112,7 @@ def platform_for(scenario: Scenario) -> Platform:
             "or delay packets at endpoints, like --impair delay:rx::100%"
         )
     excuses(scenario, platform)
-    for step in scenario.timeline:
-        if isinstance(step.what, Fault) and step.what.target == "link" and step.what.kind != "down":
-            raise EnvironmentMissing(
-                f"fault {str(step.what)!r}: nothing here impairs links; do it at a host, like host h3 rx drop 2%"
-            )
+    check_faults(scenario, platform)
     return platform
 
 

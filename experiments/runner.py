@@ -191,7 +191,8 @@ def _experiment(
             excused=excuses(scenario, platform),
         )
         stack.enter_context(guests)
-        faults = stack.enter_context(Director(Book(scenario.timeline), mechanisms(scenario, ovs, controller, ranks)))
+        ways = mechanisms(scenario, spec, platform, net, ovs, controller, ranks)
+        faults = stack.enter_context(Director(Book(scenario.timeline), ways))
         operations = Operations(
             scenario,
             folder,

@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 from experiments.controller_process import ControllerProcess
+from experiments.errors import EnvironmentMissing
 from experiments.failures import Failures
 from experiments.faults.endpoint_faults import EndpointFaults
 from experiments.faults.failure_faults import FailureFaults
+from experiments.faults.fault import Fault
+from experiments.faults.link_faults import LinkFaults, impairment_of
 from experiments.faults.mechanism import Mechanism
 from experiments.ranks import Ranks
 from experiments.scenario import Scenario
+from topo.impairments.links import LinkImpairments
+from topo.impairments.model import ImpairmentError
+from topo.impairments.port import features_of
+from topo.impairments.registry import choose
+from topo.mininet_net import EmulatedFabric
 from topo.ovs import PrivateOvs
+from topo.platform import Platform
+from topo.shaping import LinkSpec
+
+
+def check_faults(scenario: Scenario, platform: Platform) -> None:
+    """:class:`EnvironmentMissing` for the first fault of the timeline that this machine cannot carry out."""
+    for step in scenario.timeline:
+        fault = step.what
+        if isinstance(fault, Fault) and fault.target == "link" and fault.kind != "down":
+            try:
+                choose(impairment_of(fault), features_of(platform.features.items()))
+            except ImpairmentError as problem:
+                raise EnvironmentMissing(f"fault {str(fault)!r}: {problem}") from None
 
 
 def mechanisms(
-    scenario: Scenario, ovs: PrivateOvs, controller: ControllerProcess, ranks: Ranks
+    scenario: Scenario,
+    spec: LinkSpec,
+    platform: Platform,
+    net: EmulatedFabric,
+    ovs: PrivateOvs,
+    controller: ControllerProcess,
+    ranks: Ranks,
 ) -> tuple[Mechanism, ...]:
     """All of them."""
+    features = features_of(platform.features.items())
+    links = LinkImpairments(scenario.fabric, spec, features, net.host_pid, scenario.seed)
     rank = {host.name: number for number, host in enumerate(scenario.by_rank)}
     pids, controls = ranks.pids, ranks.controls
     failures = Failures(scenario.fabric, ovs, controller, {name: pids[number] for name, number in rank.items()})
     return (
         EndpointFaults(rank, {name: controls[number] for name, number in rank.items()}),
         FailureFaults(failures),
+        LinkFaults(links),
     )

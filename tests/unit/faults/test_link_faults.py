@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from experiments.faults.fault import parse_fault
+from experiments.faults.forms import forms
+from experiments.faults.link_faults import directions, impairment_of
+from topo.registry import parse_topology
+
+FABRIC = parse_topology("fattree,k=4")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "parameters"),
+    [
+        ("loss 2%", "loss", {"share": 0.02}),
+        ("drop psn 17,40-60", "exact", {"psn": ((17, 17), (40, 60))}),
+        ("drop every 100", "exact", {"every": 100}),
+        ("reorder 10% by 5ms", "reorder", {"share": 0.1, "by": 5000}),
+        ("delay 5ms jitter 1ms", "delay", {"by": 5000, "jitter": 1000}),
+        ("rate 10", "rate", {"rate": 10_000_000}),
+        ("queue 20", "queue", {"packets": 20}),
+        ("blackhole", "blackhole", {}),
+    ],
+)
+def test_the_words_are_the_impairment_that_they_mean(words: str, kind: str, parameters: dict[str, object]) -> None:
+    found = impairment_of(parse_fault(f"link e00-a00 {words}", FABRIC))
+    assert found.kind == kind
+    assert {key: found.parameters[key] for key in parameters} == parameters
+
+
+def test_bursts_have_the_share_and_the_mean_length_that_were_asked_for() -> None:
+    found = impairment_of(parse_fault("link e00-a00 loss 2% burst 5", FABRIC)).parameters
+    bad, back = found["p"], found["r"]
+    assert isinstance(bad, float)
+    assert isinstance(back, float)
+    assert 1 / back == pytest.approx(5)
+    assert bad / (bad + back) == pytest.approx(0.02)
+
+
+def test_every_form_of_a_link_is_an_impairment_or_a_failure() -> None:
+    values = {"PROBABILITY": "2%", "TIME": "5ms", "COUNT": "3", "RATE": "10", "PSNS": "4"}
+    for form in forms():
+        if form.target != "link" or form.kind == "down":
+            continue
+        clauses = [c for c in form.clauses if not c.optional]
+        words = " ".join(f"{c.word or ''} {values[c.quantity]}" for c in clauses)
+        assert impairment_of(parse_fault(f"link e00-a00 {form.kind} {words}", FABRIC)).kind
+
+
+def test_a_link_is_both_directions_and_an_arrow_one() -> None:
+    assert directions("e00-a00") == (("e00", "a00"), ("a00", "e00"))
+    assert directions("a00->e00") == (("a00", "e00"),)
