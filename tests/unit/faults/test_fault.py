@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from endpoints.impairments.registry import impairments
@@ -38,6 +38,7 @@ def faults(draw: st.DrawFn, form: Form) -> Fault:
     return Fault(form, place, tuple((name, v) for name, v in values.items() if v is not None), duration)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(forms()).flatmap(faults))
 def test_every_fault_is_read_back_from_its_words(fault: Fault) -> None:
     again = parse_fault(str(fault), FABRIC)
