@@ -6,12 +6,15 @@ makes (classes, queues, filters, ifbs) is in those namespaces and ends with them
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import update_wrapper
 from itertools import groupby
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from topo import tc
 from topo.fabric import Fabric, interface
@@ -23,6 +26,23 @@ from topo.shaping import LinkSpec
 PATIENCE_S = 15.0
 """How long frames that are held back may take to come out: the longest delay is 10 s."""
 LOOK_S = 0.002
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _alone(
+    method: Callable[Concatenate[LinkImpairments, P], T],
+) -> Callable[Concatenate[LinkImpairments, P], T]:
+    """The method, one caller at a time."""
+
+    def locked(self: LinkImpairments, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    update_wrapper(locked, method)
+    return locked
 
 
 class LinkImpairments:
@@ -53,11 +73,13 @@ class LinkImpairments:
         self._ports: dict[tuple[str, int], Port] = {}
         self._where: dict[str, tuple[str, int]] = {}
         self._past: Counter[str] = Counter()
+        self.lock = threading.RLock()  # a timeline's thread adds and clears while others observe
 
     def check(self, sender: str, receiver: str, impairment: Impairment, mechanism: Mechanism | None = None) -> None:
         """Whether it could be added now, without doing anything: ImpairmentError or FabricError if not."""
         self._port(self._end(sender, receiver, impairment)).add("", impairment, mechanism)
 
+    @_alone
     def add(
         self, name: str, sender: str, receiver: str, impairment: Impairment, mechanism: Mechanism | None = None
     ) -> Observed:
@@ -84,6 +106,7 @@ class LinkImpairments:
         self._where[name] = end
         return Reading({}, {}, {}).observed(port.placed[-1])
 
+    @_alone
     def observe(self) -> dict[str, Observed]:
         """What every impairment that stands has done so far, by name."""
         readings: dict[int | None, Reading] = {}
@@ -95,6 +118,7 @@ class LinkImpairments:
             found |= {placed.name: readings[pid].observed(placed) for placed in port.placed}
         return {name: found[name] for name in self._where}
 
+    @_alone
     def clear(self, name: str) -> Observed:
         """Take one away; what it has done altogether. Frames that it holds back come out first, within its time."""
         end = self._where.get(name)
@@ -115,10 +139,12 @@ class LinkImpairments:
         self._past[interface(*end)] += seen.dropped
         return seen
 
+    @_alone
     def clear_all(self) -> dict[str, Observed]:
         """Take all away, the latest first."""
         return {name: self.clear(name) for name in reversed(list(self._where))}
 
+    @_alone
     def injected(self) -> Mapping[str, int]:
         """Frames dropped on purpose by sending interface, ever, those of impairments that are gone included."""
         total = Counter(self._past)
