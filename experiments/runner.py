@@ -39,6 +39,8 @@ from experiments.scenario import Scenario
 from experiments.ui import Progress
 from experiments.watch import Watch
 from topo.fabric import Fabric, interface
+from topo.impairments.links import LinkImpairments
+from topo.impairments.port import features_of
 from topo.mininet_net import BuildError, EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
 from topo.platform import Platform
@@ -168,7 +170,9 @@ def _experiment(
         probe_bps = probe(fabric, spec, net.namespace_of)
         running = stack.enter_context(captures(scenario, net, folder))
 
-        sampler = Sampler(ovs.pids["ovs-vswitchd"], ranks.pids)
+        features = features_of(platform.features.items())
+        links = LinkImpairments(fabric, spec, features, net.host_pid, scenario.seed)
+        sampler = Sampler(ovs.pids["ovs-vswitchd"], ranks.pids, links.injected)
 
         def check() -> None:
             """What the endpoints would not miss, or only after their patience and as somebody else's fault."""
@@ -191,7 +195,7 @@ def _experiment(
             excused=excuses(scenario, platform),
         )
         stack.enter_context(guests)
-        ways = mechanisms(scenario, spec, platform, net, ovs, controller, ranks)
+        ways = mechanisms(scenario, links, ovs, controller, ranks)
         faults = stack.enter_context(Director(Book(scenario.timeline), ways))
         operations = Operations(
             scenario,

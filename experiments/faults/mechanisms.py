@@ -16,10 +16,8 @@ from topo.impairments.links import LinkImpairments
 from topo.impairments.model import ImpairmentError
 from topo.impairments.port import features_of
 from topo.impairments.registry import choose
-from topo.mininet_net import EmulatedFabric
 from topo.ovs import PrivateOvs
 from topo.platform import Platform
-from topo.shaping import LinkSpec
 
 
 def check_faults(scenario: Scenario, platform: Platform) -> None:
@@ -34,17 +32,9 @@ def check_faults(scenario: Scenario, platform: Platform) -> None:
 
 
 def mechanisms(
-    scenario: Scenario,
-    spec: LinkSpec,
-    platform: Platform,
-    net: EmulatedFabric,
-    ovs: PrivateOvs,
-    controller: ControllerProcess,
-    ranks: Ranks,
+    scenario: Scenario, links: LinkImpairments, ovs: PrivateOvs, controller: ControllerProcess, ranks: Ranks
 ) -> tuple[Mechanism, ...]:
     """All of them."""
-    features = features_of(platform.features.items())
-    links = LinkImpairments(scenario.fabric, spec, features, net.host_pid, scenario.seed)
     rank = {host.name: number for number, host in enumerate(scenario.by_rank)}
     pids, controls = ranks.pids, ranks.controls
     failures = Failures(scenario.fabric, ovs, controller, {name: pids[number] for name, number in rank.items()})

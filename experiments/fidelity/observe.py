@@ -48,6 +48,7 @@ def observe(
     rings = {names[report.rank]: report.ring_dropped for report in reports if report.ring_dropped}
     sockets = {port: drops for port, drops in watched.socket_drops.items() if port in ports}
     everywhere = Counter[str](dropped) + Counter(rings) + Counter(sockets) + Counter(watched.queue_drops)
+    everywhere += Counter(watched.injected_drops)
     dead = books.ends_of_dead_links(scenario.fabric, watched.down)
     gaps = list(books.link_gaps(scenario.fabric, counted, dead)) if quiet else []
     return Observed(

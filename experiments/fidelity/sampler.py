@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,12 +34,16 @@ ANSWER_BYTES = 1 << 16
 class Sampler:
     """``switching`` is the pid of ovs-vswitchd, ``hosts`` those of the endpoints by rank.
 
-    Lives in the network namespace of the switches, once their ports are there.
+    ``injected`` tells the frames that faults on links have dropped so far, by sending interface. Lives in the
+    network namespace of the switches, once their ports are there.
     """
 
-    def __init__(self, switching: int, hosts: Mapping[int, int]) -> None:
+    def __init__(
+        self, switching: int, hosts: Mapping[int, int], injected: Callable[[], Mapping[str, int]] = dict
+    ) -> None:
         self._switching = switching
         self._hosts = dict(hosts)
+        self._injected = injected
         self._names = dict(socket.if_nameindex())
         self._before = Totals(0)
         self._waiting: Counter[str] = Counter()
@@ -96,6 +100,7 @@ class Sampler:
             switching=self._threads(),
             hosts={rank: found for rank, pid in self._hosts.items() if (found := _schedule(Path(f"/proc/{pid}")))},
             queue_drops=parse_queue_drops(_says("tc", "-s", "-j", "qdisc", "show")),
+            injected_drops=self._injected(),
             socket_drops=parse_socket_drops(_says("ss", "-0", "-a", "-m", "-n")),
             falls={name: int(_read(Path(f"/sys/class/net/{name}/carrier_down_count")) or 0) for name in names},
             dark=frozenset(name for name in names if _read(Path(f"/sys/class/net/{name}/carrier")).strip() != "1"),

@@ -35,6 +35,7 @@ class Totals:
     switching: Mapping[str, Schedule] = field(default_factory=dict)
     hosts: Mapping[int, Schedule] = field(default_factory=dict)
     queue_drops: Mapping[str, int] = field(default_factory=dict)
+    injected_drops: Mapping[str, int] = field(default_factory=dict)
     socket_drops: Mapping[str, int] = field(default_factory=dict)
     falls: Mapping[str, int] = field(default_factory=dict)
     dark: frozenset[str] = frozenset()
@@ -80,6 +81,11 @@ class Watched:
         """Interfaces that had no link at some time of the operation."""
         fallen = frozenset(_added(self.before.falls, self.after.falls))
         return self.before.dark | fallen | self.after.dark
+
+    @property
+    def injected_drops(self) -> dict[str, int]:
+        """Frames that faults on links dropped in this operation, by sending interface; at switches, queues' as well."""
+        return _added(self.before.injected_drops, self.after.injected_drops)
 
     @property
     def socket_drops(self) -> dict[str, int]:

@@ -78,3 +78,9 @@ def test_an_operation_is_the_difference_of_two_totals() -> None:
 def test_a_kernel_that_tells_nothing_is_no_error() -> None:
     seen = Watched(Totals(0), Totals(9), {}, 0)
     assert (seen.switching, seen.host_waited_ns, seen.queue_drops) == (None, 0, {})
+
+
+def test_what_faults_on_links_drop_is_counted_for_each_operation():
+    before = Totals(0, injected_drops={"h1-eth0": 3, "e00-eth3": 1})
+    after = Totals(1, injected_drops={"h1-eth0": 5, "e00-eth3": 1, "h2-eth0": 4})
+    assert Watched(before, after, {}, 0).injected_drops == {"h1-eth0": 2, "h2-eth0": 4}
