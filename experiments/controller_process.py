@@ -1,4 +1,8 @@
-"""The controller as seen by a run: a process of its own that reports in JSON lines what the switches have confirmed."""
+"""The controller as seen by a run: a process of its own that reports in JSON lines what the switches have confirmed.
+
+Once it is supervised, one that ends unasked is followed by another on the same port. Switches go on meanwhile by what
+they hold, find the new one within a second, and tell it all that it has to know.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ ATTEMPTS = 5
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
 COUNTERS_TIMEOUT_S = 20.0
+RESTARTS = 8
+"""How often one run starts another controller; more is no failure that somebody causes, but one that it has."""
 
 Event = dict[str, Any]
 
@@ -36,9 +42,12 @@ def free_port() -> int:
 
 
 class ControllerProcess:
-    """Starts ``controller.launcher`` for a fabric; a context manager. ``log`` takes its standard error."""
+    """Starts ``controller.launcher`` for a fabric; a context manager. ``log`` takes its standard error.
 
-    def __init__(self, fabric: Fabric, rundir: Path, log: Path) -> None:
+    ``drain_ms``: milliseconds in which a link's full queue runs dry.
+    """
+
+    def __init__(self, fabric: Fabric, rundir: Path, log: Path, drain_ms: int = 0) -> None:
         self._fabric = fabric
         self._file = rundir / "fabric.json"
         self._log = log
@@ -46,6 +55,11 @@ class ControllerProcess:
         self._status = -1
         self._text = b""
         self._asked = 0
+        self._drain_ms = drain_ms
+        self._supervised = False
+        self._settled = True
+        self.restarts = 0
+        """How often another has been started."""
         self.port = 0
         self.openflow_errors: list[Event] = []
 
@@ -77,6 +91,10 @@ class ControllerProcess:
         """Its process id while it runs."""
         return self._process.pid if self._process is not None else None
 
+    def supervise(self) -> None:
+        """From now on start another when it ends unasked."""
+        self._supervised = True
+
     def _spawn(self) -> None:
         ours, theirs = socket.socketpair()
         with self._log.open("ab") as log:
@@ -84,6 +102,7 @@ class ControllerProcess:
                 [
                     *(sys.executable, "-m", "controller.launcher", "--fabric", str(self._file)),
                     *("--listen", f"127.0.0.1:{self.port}", "--status-fd", str(theirs.fileno())),
+                    *("--drain-ms", str(self._drain_ms)),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -109,6 +128,15 @@ class ControllerProcess:
 
     def port_counters(self) -> dict[tuple[str, int], Counters]:
         """Counters of the ports of all connected switches at this moment, as OpenFlow has them, by (switch, port)."""
+        while True:
+            with contextlib.suppress(_Restarted):
+                if not self._settled:
+                    self.wait_for(
+                        lambda event: event["event"] == "programmed", COUNTERS_TIMEOUT_S, "to program what has changed"
+                    )
+                return self._port_counters()
+
+    def _port_counters(self) -> dict[tuple[str, int], Counters]:
         self._asked += 1
         number = self._asked
         self._ask({"request": "port_stats", "number": number})
@@ -136,13 +164,23 @@ class ControllerProcess:
             self._ended()
 
     def check(self) -> None:
-        """Fail if it has ended, or reported an error of a switch, since the last look."""
-        while self._line() is not None or select.select([self._status], [], [], 0)[0]:
-            event = self._next_event(time.monotonic())
-            if event is None:
-                return
-            if event["event"] == "openflow_error":
-                raise ExperimentFailed(f"a switch refused a rule: {json.dumps(event)}")
+        """Fail if it has ended, or reported an error of a switch, since the last look; if supervised, start another."""
+        with contextlib.suppress(_Restarted):
+            while self._line() is not None or select.select([self._status], [], [], 0)[0]:
+                event = self._next_event(time.monotonic())
+                if event is None:
+                    return
+                if event["event"] == "openflow_error":
+                    raise ExperimentFailed(f"a switch refused a rule: {json.dumps(event)}")
+
+    def next_programmed(self, patience_s: float = 0.1) -> Event | None:
+        """The next report that a plan is in force at the switches; None if there is none for a while."""
+        with contextlib.suppress(_Restarted):
+            deadline = time.monotonic() + patience_s
+            while (event := self._next_event(deadline)) is not None:
+                if event["event"] == "programmed":
+                    return event
+        return None
 
     def _line(self) -> bytes | None:
         line, newline, _ = self._text.partition(b"\n")
@@ -161,12 +199,19 @@ class ControllerProcess:
             self._text += data
         self._text = self._text[len(line) + 1 :]
         event: Event = json.loads(line)
+        if event["event"] in {"programmed", "switch_gone"}:
+            self._settled = event["event"] == "programmed"
         return event
 
     def _ended(self) -> None:
         assert self._process is not None
         code = self._process.wait(STOP_TIMEOUT_S)
         self._close_status()
+        if self._supervised and self.restarts < RESTARTS:
+            self.restarts += 1
+            self._settled = False
+            self._spawn()
+            raise _Restarted
         if code == PORT_TAKEN:
             raise _PortTaken
         last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
@@ -181,3 +226,7 @@ class ControllerProcess:
 
 class _PortTaken(Exception):
     pass
+
+
+class _Restarted(Exception):
+    """What was waited for will not come: there is another controller now."""

@@ -150,7 +150,9 @@ def _experiment(
         ovs = PrivateOvs(rundir / "ovs", platform.datapath_type)
         stack.callback(_keep_logs, rundir, folder)
         stack.enter_context(ovs)
-        controller = stack.enter_context(ControllerProcess(fabric, rundir, folder.logs / "controller.log"))
+        controller = stack.enter_context(
+            ControllerProcess(fabric, rundir, folder.logs / "controller.log", spec.drain_ms)
+        )
         net = stack.enter_context(EmulatedFabric(fabric, spec, ovs, controller.port, progress.advance))
         progress.phase("join", None)
         controller.wait_for(
@@ -166,6 +168,8 @@ def _experiment(
         plan = _programmed(controller, fabric, [str(IPv4Address(group.ip)) for group in comm.groups])
         progress.phase("prove", len(fabric.switches))
         _prove(fabric, ovs, plan, progress)
+        ovs.supervise()
+        controller.supervise()
         progress.phase("probe links", None)
         probe_bps = probe(fabric, spec, net.namespace_of)
         running = stack.enter_context(captures(scenario, net, folder))

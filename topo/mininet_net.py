@@ -115,6 +115,7 @@ class EmulatedFabric:
         net.build()
         net.start()
         self._ovs.check()  # Mininet does not look at how ovs-vsctl ended
+        self._ovs.leave_queues(self._switch_interfaces())
         self._step()
 
     def _switch_interfaces(self) -> list[str]:

@@ -16,7 +16,8 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +31,9 @@ CTL_TIMEOUT_S = 30
 
 BACKOFF_MS = 1000
 """The longest that a bridge waits before it looks for its controller again; Mininet's choice, too."""
+
+RESTARTS = 8
+"""How often one run starts ovs-vswitchd anew."""
 
 PROGRAMS = ("ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
 
@@ -54,6 +58,9 @@ class PrivateOvs:
         self.rundir = rundir
         self.datapath = datapath
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._supervised = False
+        self.restarts = 0
+        """How often ovs-vswitchd has been started anew."""
 
     @property
     def env(self) -> dict[str, str]:
@@ -101,10 +108,22 @@ class PrivateOvs:
             self.stop()
             raise
 
+    def supervise(self) -> None:
+        """From now on :meth:`check` starts ovs-vswitchd anew when it has ended.
+
+        Its own ``--monitor`` would not after a SIGKILL, only after what a bug raises. The database has all bridges and
+        ports; rules are the controller's to bring back.
+        """
+        self._supervised = True
+
     def check(self) -> None:
-        """OvsError if one of the daemons has ended."""
-        for name, daemon in self._daemons.items():
+        """OvsError if one of the daemons has ended, unless it is ovs-vswitchd and supervised."""
+        for name, daemon in list(self._daemons.items()):
             if daemon.poll() is not None:
+                if name == "ovs-vswitchd" and self._supervised and self.restarts < RESTARTS:
+                    self.restarts += 1
+                    self._spawn(name, f"unix:{self.rundir / 'db.sock'}")
+                    continue
                 raise OvsError(f"{name} ended unasked with status {daemon.returncode}: {self._tail(name)}")
 
     def stop(self) -> None:
@@ -139,6 +158,11 @@ class PrivateOvs:
             *("ovs-vsctl", "--", "--id=@it", "create", "Controller", f'target="tcp:127.0.0.1:{port}"'),
             *(f"max_backoff={BACKOFF_MS}", "--", "set", "bridge", bridge, "controller=@it"),
         )
+
+    def leave_queues(self, ports: Iterable[str]) -> None:
+        """Never touch the qdiscs of these ports: ovs-vswitchd deletes, when it starts, what it has not made itself."""
+        lines = (("--", "set", "port", port, "qos=@it") for port in ports)
+        self.run("ovs-vsctl", "--", "--id=@it", "create", "QoS", "type=linux-noop", *chain.from_iterable(lines))
 
     def disconnect(self, bridge: str) -> None:
         """Cut the bridge off from its controller; in secure mode it goes on with the rules that it has."""

@@ -75,6 +75,11 @@ class LinkSpec:
         return min(wanted, self.rate_bps * MAX_BURST_S // 8)
 
     @property
+    def drain_ms(self) -> int:
+        """Milliseconds in which a full queue of full frames runs dry."""
+        return math.ceil(self.queue_packets * self.frame_bytes * 8000 / self.rate_bps)
+
+    @property
     def limit_packets(self) -> int:
         """Limit of the leaf: the queue, and with a delay also the full frames that are on their way."""
         return self.queue_packets + math.ceil(self.rate_bps * self.delay_us / (8_000_000 * self.frame_bytes))

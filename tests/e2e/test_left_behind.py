@@ -140,15 +140,9 @@ def test_a_run_whose_main_process_is_killed_says_so_and_leaves_nothing(operating
     operating.gone()
 
 
-@pytest.mark.parametrize("daemon", ["ovs-vswitchd", "ovsdb-server"])
-def test_a_run_without_its_switches_ends_and_says_so(operating: Operating, daemon: str) -> None:
-    os.kill(operating.pid(f"{daemon} ", "--pidfile"), signal.SIGKILL)
-    assert_ends_naming(operating, f"{daemon} ended unasked with status -9")
-
-
-def test_a_run_without_its_controller_ends_and_says_so(operating: Operating) -> None:
-    os.kill(operating.pid("-m controller.launcher"), signal.SIGKILL)
-    assert_ends_naming(operating, "the controller ended unasked with status -9")
+def test_a_run_without_the_switches_database_ends_and_says_so(operating: Operating) -> None:
+    os.kill(operating.pid("ovsdb-server ", "--pidfile"), signal.SIGKILL)
+    assert_ends_naming(operating, "ovsdb-server ended unasked with status -9")
 
 
 def test_a_run_without_an_endpoint_ends_and_names_its_host(operating: Operating) -> None:
