@@ -109,7 +109,8 @@ def break_and_mend(rundir: Path) -> dict[str, object]:
 
 
 def test_links_and_switches_are_led_around_and_back_and_what_is_killed_is_followed_by_another(tmp_path: Path) -> None:
-    led_around, as_before = ([], False), ([], True)
+    nothing_wrong: list[str] = []
+    led_around, as_before = (nothing_wrong, False), (nothing_wrong, True)
     assert in_sandbox(tmp_path, break_and_mend) == {
         "link": led_around,
         "link back": as_before,
