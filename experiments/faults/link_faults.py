@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from experiments.errors import EnvironmentMissing
+from experiments.errors import EnvironmentMissing, UserError
 from experiments.faults.fault import Fault
 from experiments.faults.quantities import link_ends
 from topo.impairments.links import LinkImpairments
@@ -18,9 +18,14 @@ NS_PER_US = 1000
 
 
 def impairment_of(fault: Fault) -> Impairment:
-    """The fault as links take it. Bursts are Gilbert and Elliott's: each packet of one is lost, none between them."""
+    """The fault as links take it. Bursts are Gilbert and Elliott's: each packet of one is lost, none between them.
+
+    :class:`UserError` for bursts that never end.
+    """
     value: dict[str, Any] = dict(fault.values)
     if fault.kind == "loss" and "burst" in value:
+        if value["probability"] == 1:
+            raise UserError(f"{fault}: where every packet is lost there are no bursts; write blackhole")
         back = 1 / value["burst"]
         return impairment("gemodel", p=min(1.0, back * value["probability"] / (1 - value["probability"])), r=back)
     given = {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from experiments.errors import UserError
 from experiments.faults.fault import parse_fault
 from experiments.faults.forms import forms
 from experiments.faults.link_faults import directions, impairment_of
@@ -36,6 +37,11 @@ def test_bursts_have_the_share_and_the_mean_length_that_were_asked_for() -> None
     assert isinstance(back, float)
     assert 1 / back == pytest.approx(5)
     assert bad / (bad + back) == pytest.approx(0.02)
+
+
+def test_bursts_that_never_end_are_refused() -> None:
+    with pytest.raises(UserError, match="write blackhole"):
+        impairment_of(parse_fault("link e00-a00 loss 100% burst 5", FABRIC))
 
 
 def test_every_form_of_a_link_is_an_impairment_or_a_failure() -> None:
