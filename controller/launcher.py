@@ -13,8 +13,10 @@ import sys
 import threading
 
 PORT_TAKEN = 4
-ECHO_S, UNREPLIED = 1.0, 3
-"""A switch that leaves this many echo requests, one a second, unanswered has lost its connection."""
+ECHO_S, UNREPLIED = 5.0, 12
+"""A switch that leaves this many echo requests, ``ECHO_S`` apart, unanswered has lost its connection. That is long on
+purpose: one busy ovs-vswitchd answers for all switches of a fabric, and late, while it goes on forwarding; what is
+really down is told by the state of ports."""
 
 
 def _arguments() -> argparse.Namespace:

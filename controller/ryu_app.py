@@ -30,7 +30,7 @@ from topo.fabric import Fabric
 
 SETTLE_S = 0.02
 """Time that events have to come together before they are planned for."""
-GRACE_S = 2.0
+GRACE_S = 10.0
 """How long after a switch has come or gone those that are missing are waited for. Bridges try every second."""
 REMEMBERED = 100_000
 """Messages whose subject is remembered, in case a switch refuses them."""
@@ -98,7 +98,7 @@ class TreecastController(RyuApp):
         if request != "port_stats":
             raise ValueError(f"request {request!r}: port_stats is the only one")
         self._tell("port_stats_asked", number=number, switches=list(self._datapaths))
-        for switch, datapath in self._datapaths.items():
+        for switch, datapath in list(self._datapaths.items()):  # sending lets others run, and switches come and go
             message = openflow13.port_stats_request(datapath)
             datapath.set_xid(message)
             self._asked[switch, message.xid] = number
