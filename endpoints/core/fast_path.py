@@ -172,21 +172,12 @@ class Placement:
         """Whether every chunk is in place."""
         return self.bitmap.missing == 0
 
-    def all_ends_seen(self, batch: int) -> bool:
-        """Whether something of the last ``batch`` that its root sends is here of every block.
-
-        Batches begin at multiples of ``batch``.
-        """
+    def all_ends_seen(self) -> bool:
+        """Whether the last chunk of every block is here: whatever else is missing was overtaken or lost."""
         blocks, per_block = self.layout.blocks, self._per_block
-        last = (per_block - 1) // batch * batch
-        while self._ends_seen < blocks and self._has_any(
-            self._ends_seen * per_block + last, (self._ends_seen + 1) * per_block
-        ):
+        while self._ends_seen < blocks and (self._ends_seen + 1) * per_block - 1 in self.bitmap:
             self._ends_seen += 1
         return self._ends_seen == blocks
-
-    def _has_any(self, first: int, stop: int) -> bool:
-        return any(chunk in self.bitmap for chunk in range(first, stop))
 
 
 def prefix_of(op: int, chunk_bits: int) -> int:

@@ -102,17 +102,6 @@ def test_what_is_merely_late_is_not_fetched() -> None:
     assert outcome.counters["fetches"] == 0
 
 
-def test_a_lost_last_chunk_is_not_waited_for_as_long_as_a_silent_root() -> None:
-    """The rest of a batch leaves with its first chunk, so that its end need not be seen: the cutoff comes as soon."""
-    ends = []
-    for hole in (700, 781):  # of 782 chunks
-        case = Case(ranks=4, size=200_000, algorithm="mcast_broadcast", fetch_early=False)
-        lost = drop_if(lambda link, f, at=hole: link == "s1->h3" and opcode(f) == UD_IMM and chunk(f) == at)
-        _, outcome = run_with(case, lost)
-        ends.append(max(end.now for end in outcome.ends if end is not None))
-    assert ends[1] - ends[0] < 10 * MS
-
-
 @pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
 @pytest.mark.parametrize("cutoff", list(Cutoff))
 def test_a_lost_hand_over_token_does_not_stop_the_chain(times: int | None, cutoff: Cutoff) -> None:

@@ -74,14 +74,8 @@ def test_a_complete_block_loses_nothing(placement: Placement) -> None:
     assert lost(overtaken) == []
 
 
-@pytest.mark.parametrize(("batch", "seen"), [(1, [9, 19, 29]), (4, [8, 19, 28]), (16, [0, 10, 20])])
-def test_an_end_is_seen_with_any_chunk_of_the_last_batch(placement: Placement, batch: int, seen: list[int]) -> None:
-    bring(placement, *seen[:2])
-    assert not placement.all_ends_seen(batch)
-    bring(placement, seen[2])
-    assert placement.all_ends_seen(batch)
-
-
-def test_chunks_before_the_last_batch_are_no_end(placement: Placement) -> None:
-    bring(placement, 7, 19, 29)  # batches of 4 begin at 0, 4, 8
-    assert not placement.all_ends_seen(4)
+def test_the_ends_are_seen_with_the_last_chunk_of_every_block(placement: Placement) -> None:
+    bring(placement, 9, 28)
+    assert not placement.all_ends_seen()
+    bring(placement, 19, 29)
+    assert placement.all_ends_seen()
