@@ -172,7 +172,7 @@ class ReliableMulticast(Lifecycle):
     def _after_progress(self, now: int) -> None:
         if not self._ends_seen and self.placement.all_ends_seen():
             # Every stream's last chunk is here, so what is missing was lost or is just being overtaken. Its last batch
-            # would announce itself sooner, but on a busy machine switches hold the rest of it back for longer than that.
+            # would announce itself sooner, but busy switches hold the rest of it back for longer than that.
             self._ends_seen = True
             self._timers.set(Timer.CUTOFF, now + self._s.timing.reorder_ns)
         elif not self._ends_seen and self._s.config.cutoff is Cutoff.INACTIVITY:
