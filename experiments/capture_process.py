@@ -127,8 +127,7 @@ def captures(scenario: Scenario, net: EmulatedFabric, folder: ResultFolder) -> I
 
 def _started(fabric: Fabric, net: EmulatedFabric, target: str, output: Path) -> Capture:
     node, port = target_interface(fabric, target)
-    pid = net.host_pid(node) if node in fabric.host else None
-    return Capture(target, inside(pid, _command(port, output)))
+    return Capture(target, inside(net.namespace_of(node), _command(port, output)))
 
 
 def _command(port: str, output: Path) -> list[str]:

@@ -267,7 +267,7 @@ class ReliableMulticast(Lifecycle):
         self._s.counters["overtaken"] += self._recovery.want(lost, now)
 
     def _settled(self) -> Flags | None:
-        return self._overtaken.settled() if self.phase is Phase.MULTICAST else None
+        return self._overtaken.settled if self.phase is Phase.MULTICAST else None
 
     def _try_recovery(self, step: Callable[[], None], now: int) -> None:
         if self.phase not in RECEIVING:

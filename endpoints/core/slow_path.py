@@ -54,19 +54,17 @@ class Overtaken:
     def __init__(self, placement: Placement) -> None:
         self._bitmap = placement.bitmap
         self._shape = (placement.layout.blocks, placement.layout.chunks_per_block)
-        self._edges = np.zeros((placement.layout.blocks, 1), np.int64)
-
-    def settled(self) -> Flags:
+        self.settled: Flags = np.zeros(placement.layout.chunks, np.bool_)
         """The chunks below the highest of their block at the last look, shape (chunks,)."""
-        return (np.arange(self._shape[1]) < self._edges).ravel()
 
     def look(self) -> Flags:
         """Note what is here now; returns the chunks that are lost by what was here at the look before."""
         here = self._bitmap.bits()
-        lost = self.settled() & ~here
+        lost = self.settled & ~here
         backwards = here.reshape(self._shape)[:, ::-1]
         highest = self._shape[1] - backwards.argmax(axis=1)
-        self._edges = np.where(backwards.any(axis=1), highest, 0)[:, None]
+        edges = np.where(backwards.any(axis=1), highest, 0)[:, None]
+        self.settled = (np.arange(self._shape[1]) < edges).ravel()
         return lost
 
 

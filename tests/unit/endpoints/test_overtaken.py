@@ -63,7 +63,7 @@ def test_each_block_has_an_edge_of_its_own(placement: Placement) -> None:
     bring(placement, 1, 25)
     overtaken.look()
     assert lost(overtaken) == [0, 20, 21, 22, 23, 24]
-    settled = np.flatnonzero(overtaken.settled()).tolist()
+    settled = np.flatnonzero(overtaken.settled).tolist()
     assert settled == [0, 1, *range(20, 26)]
 
 
