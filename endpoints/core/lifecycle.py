@@ -75,6 +75,10 @@ class Lifecycle(Indifferent, ABC):
         """The barrier may have been passed, which is asked of it: go on from there."""
 
     @abstractmethod
+    def _on_timer(self, timer: Timer, now: int) -> None:
+        """A timer is due, after the barrier; with ``DEADLINE``, something has been heard of somebody."""
+
+    @abstractmethod
     def _may_wait(self) -> Collection[int]:
         """The ranks to tell of a failure, besides those in the barrier."""
 
@@ -113,17 +117,6 @@ class Lifecycle(Indifferent, ABC):
         self._timers.set(Timer.DEADLINE, now + AFTER_BARRIER_BOUNDS * self._bound())
         return True
 
-    def _probe_barrier(self, now: int) -> None:
-        """Nothing has come for long: those who are awaited must show that they live."""
-        for peer in self._barrier.awaited:
-            self._s.send(peer, Message(Kind.PROBE, self.op))
-        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
-
-    def _fail_in_barrier(self, now: int) -> None:
-        """Nobody came for longer than the bound."""
-        waiting = self._barrier.awaited[0]
-        self._fail(f"time is up in barrier: nothing came from rank {waiting}", waiting, now)
-
     def _fail(self, reason: str, suspect: int | None, now: int) -> None:
         """Give up, and tell those who may wait for this rank."""
         if self.phase in FINAL:
@@ -153,6 +146,27 @@ class Lifecycle(Indifferent, ABC):
     def _neighbours(self) -> set[int]:
         """On the ring of ranks; nobody where there is but one rank."""
         return {self._left, self._right} - {self._s.rank}
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def handle_timer(self, now: int) -> None:
+        """Whatever is due."""
+        for timer in self._timers.expired(now):
+            if timer is Timer.DEADLINE and self._fail_if_deaf(now):
+                return
+            if self.phase is Phase.BARRIER:
+                self._on_barrier_timer(timer, now)
+            else:
+                self._on_timer(timer, now)
+
+    def _on_barrier_timer(self, timer: Timer, now: int) -> None:
+        awaited = self._barrier.awaited
+        if timer is Timer.DEADLINE:
+            self._fail(f"time is up in barrier: nothing came from rank {awaited[0]}", awaited[0], now)
+        elif timer is Timer.PATIENCE:  # nothing has come for long: those who are awaited must show that they live
+            for peer in awaited:
+                self._s.send(peer, Message(Kind.PROBE, self.op))
+            self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 

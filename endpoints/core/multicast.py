@@ -229,20 +229,17 @@ class ReliableMulticast(Lifecycle):
 
     # -- time ---------------------------------------------------------------------------------------------------
 
-    def handle_timer(self, now: int) -> None:
-        """Whatever is due."""
-        for timer in self._timers.expired(now):
-            if timer is Timer.CUTOFF:
+    def _on_timer(self, timer: Timer, now: int) -> None:
+        match timer:
+            case Timer.CUTOFF:
                 self._on_cutoff(now)
-            elif timer is Timer.TOKEN:
+            case Timer.TOKEN:
                 self._begin_turn(now)
-            elif timer is Timer.PATIENCE and self.phase is Phase.BARRIER:
-                self._probe_barrier(now)
-            elif timer is Timer.PATIENCE:
-                self._try_recovery(lambda: self._recovery.impatient(now, self._s.timing.patience_ns), now)
-            elif timer is Timer.LOOK:
+            case Timer.LOOK:
                 self._on_look(now)
-            else:
+            case Timer.PATIENCE:
+                self._try_recovery(lambda: self._recovery.impatient(now, self._s.timing.patience_ns), now)
+            case Timer.DEADLINE:
                 self._on_deadline(now)
 
     def _on_cutoff(self, now: int) -> None:
@@ -284,11 +281,6 @@ class ReliableMulticast(Lifecycle):
             self._timers.set(Timer.PATIENCE, max(at, now + 1))
 
     def _on_deadline(self, now: int) -> None:
-        if self._fail_if_deaf(now):
-            return
-        if self.phase is Phase.BARRIER:
-            self._fail_in_barrier(now)
-            return
         if self.phase is Phase.HANDSHAKE:
             waiting = self._right
             reason = f"final handshake: nothing came from rank {waiting}"

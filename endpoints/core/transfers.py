@@ -155,15 +155,11 @@ class ScheduledTransfers(Lifecycle):
 
     # -- time ---------------------------------------------------------------------------------------------------
 
-    def handle_timer(self, now: int) -> None:
-        """Whatever is due."""
-        for timer in self._timers.expired(now):
-            if timer is Timer.PATIENCE and self.phase is Phase.BARRIER:
-                self._probe_barrier(now)
-            elif timer is Timer.PATIENCE:
-                self._impatient(now)
-            else:
-                self._on_deadline(now)
+    def _on_timer(self, timer: Timer, now: int) -> None:
+        if timer is Timer.PATIENCE:
+            self._impatient(now)
+        else:
+            self._on_deadline(now)
 
     def _impatient(self, now: int) -> None:
         """Nothing has come for long: those who still owe something must show that they live."""
@@ -175,11 +171,7 @@ class ScheduledTransfers(Lifecycle):
         self._be_patient(now)
 
     def _on_deadline(self, now: int) -> None:
-        if self._fail_if_deaf(now):
-            return
-        if self.phase is Phase.BARRIER:
-            self._fail_in_barrier(now)
-        elif self._in:
+        if self._in:
             waiting = min(self._in)
             reason = f"time is up in transfer: {self._missing} bytes missing, the first of rank {waiting}"
             self._fail(reason, waiting, now)
