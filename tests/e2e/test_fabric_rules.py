@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -15,46 +11,21 @@ import pytest
 
 from controller.plan import Plan
 from experiments import runner
-from experiments.controller_process import ControllerProcess
 from experiments.errors import ExperimentFailed
 from experiments.ui import PlainProgress
 from tests.e2e.command import NEEDS
+from tests.e2e.programmed import SPEC, programmed
 from tests.e2e.sandboxed import datapath_type, in_sandbox, needs
 from topo import ovs as topo_ovs
 from topo.fabric import Fabric
 from topo.mininet_net import EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
 from topo.registry import parse_topology
-from topo.shaping import LinkSpec
-from topo.tc import inside
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
 
 FABRIC = "leafspine,leaves=2,spines=1,hosts=1"
-GROUP = "239.192.0.1"
-SPEC = LinkSpec(rate_bps=50_000_000)
 OFCTL = ("ovs-ofctl", "-O", "OpenFlow13")
-MEMBER = f"""
-import socket, sys
-member = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-member.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("{GROUP}") + bytes(4))
-sys.stdin.read()
-"""
-
-
-@contextmanager
-def programmed(rundir: Path, fabric: Fabric) -> Iterator[tuple[PrivateOvs, Plan]]:
-    """The fabric with every host in the group and every rule confirmed, as a run has it before its proof."""
-    with ExitStack() as stack:
-        ovs = stack.enter_context(PrivateOvs(rundir / "ovs", datapath_type()))
-        controller = stack.enter_context(ControllerProcess(fabric, rundir, rundir / "controller.log"))
-        net = stack.enter_context(EmulatedFabric(fabric, SPEC, ovs, controller.port))
-        for host in fabric.hosts:
-            command = inside(net.host_pid(host.name), [sys.executable, "-c", MEMBER])
-            member = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
-            assert member.stdin is not None
-            stack.callback(member.stdin.close)
-        yield ovs, runner._programmed(controller, fabric, [GROUP])
 
 
 def complaint(fabric: Fabric, ovs: PrivateOvs, plan: Plan) -> str | None:
@@ -69,7 +40,7 @@ def tampered(rundir: Path) -> dict[str, str | None]:
     """What the proof says of each change, which is undone before the next."""
     fabric = parse_topology(FABRIC)
     said = {}
-    with programmed(rundir, fabric) as (ovs, plan):
+    with programmed(rundir, fabric) as (ovs, _, _, plan):
         said["nothing"] = complaint(fabric, ovs, plan)
         [group] = plan.rules["s0"].groups
         whole = f"group_id={group.group_id},type=all," + ",".join(f"bucket=output:{port}" for port in group.ports)

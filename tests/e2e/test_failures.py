@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +15,15 @@ from controller.live import End, Live
 from controller.plan import make_plan
 from controller.prove import compare, prove
 from controller.rules import SwitchRules
-from experiments import runner
 from experiments.controller_process import ControllerProcess
 from experiments.failures import Failures
 from tests.e2e.command import NEEDS, run
+from tests.e2e.programmed import GROUP, programmed
 from tests.e2e.sandboxed import in_sandbox, needs
-from tests.e2e.test_fabric_rules import GROUP, MEMBER, SPEC
 from topo.fabric import Fabric
 from topo.mininet_net import EmulatedFabric
 from topo.ovs import PrivateOvs
 from topo.registry import parse_topology
-from topo.tc import inside
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
 
@@ -36,7 +32,7 @@ BOUND_S = 20.0
 
 
 @dataclass
-class Programmed:
+class Breakable:
     """A fabric with every host in the group, and the verbs that break it."""
 
     fabric: Fabric
@@ -71,26 +67,17 @@ class Programmed:
 
 
 @contextmanager
-def programmed(rundir: Path) -> Iterator[Programmed]:
+def breakable(rundir: Path) -> Iterator[Breakable]:
     fabric = parse_topology(SHAPE)
-    with ExitStack() as stack:
-        ovs = stack.enter_context(PrivateOvs(rundir / "ovs"))
-        controller = stack.enter_context(ControllerProcess(fabric, rundir, rundir / "controller.log"))
-        net = stack.enter_context(EmulatedFabric(fabric, SPEC, ovs, controller.port))
-        for host in fabric.hosts:
-            command = inside(net.host_pid(host.name), [sys.executable, "-c", MEMBER])
-            member = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
-            assert member.stdin is not None
-            stack.callback(member.stdin.close)
-        runner._programmed(controller, fabric, [GROUP])
+    with programmed(rundir, fabric) as (ovs, controller, net, _):
         ovs.supervise()
         controller.supervise()
-        yield Programmed(fabric, ovs, controller, net, Failures(fabric, ovs, controller, {}))
+        yield Breakable(fabric, ovs, controller, net, Failures(fabric, ovs, controller, {}))
 
 
 def break_and_mend(rundir: Path) -> dict[str, object]:
     seen: dict[str, object] = {}
-    with programmed(rundir) as it:
+    with breakable(rundir) as it:
         whole = it.rules()
         for name, failure, cure in (
             ("link", lambda: it.verbs.link_down("l0", "s0"), lambda: it.verbs.link_up("l0", "s0")),
