@@ -175,7 +175,7 @@ def _experiment(
         running = stack.enter_context(captures(scenario, net, folder))
 
         features = features_of(platform.features.items())
-        links = LinkImpairments(fabric, spec, features, net.host_pid, scenario.seed)
+        links = LinkImpairments(fabric, spec, features, net.namespace_of, scenario.seed)
         sampler = Sampler(ovs.pids["ovs-vswitchd"], ranks.pids, links.injected)
 
         def check() -> None:

@@ -81,14 +81,18 @@ class Director:
 
     def mechanism_name(self, fault: Fault) -> str:
         """The name of what carries a fault out, "none" where nothing does."""
-        return next((mechanism.name for mechanism in self._mechanisms if mechanism.takes(fault)), "none")
+        found = self._found(fault)
+        return "none" if found is None else found.name
 
     def _mechanism(self, fault: Fault) -> Mechanism:
         """What carries a fault out; :class:`EnvironmentMissing` where nothing does."""
-        for mechanism in self._mechanisms:
-            if mechanism.takes(fault):
-                return mechanism
-        raise EnvironmentMissing(f"fault {str(fault)!r}: nothing on this machine can do that")
+        found = self._found(fault)
+        if found is None:
+            raise EnvironmentMissing(f"fault {str(fault)!r}: nothing on this machine can do that")
+        return found
+
+    def _found(self, fault: Fault) -> Mechanism | None:
+        return next((mechanism for mechanism in self._mechanisms if mechanism.takes(fault)), None)
 
     def finish(self) -> list[Entry]:
         """No more faults: what is in force is ended, what has not come is missed. All entries."""

@@ -42,7 +42,7 @@ class Wire:
             command(f"ip link set {name} up")
         tc.batch("tc", tc_lines(NEAR, SPEC))
         self.features = features_of(probe().features.items())
-        self.links = LinkImpairments(FABRIC, SPEC, self.features, lambda _: 0, seed=7)
+        self.links = LinkImpairments(FABRIC, SPEC, self.features, lambda _: None, seed=7)
         self._out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 1 << 27)
         self._out.bind((NEAR, 0))

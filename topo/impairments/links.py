@@ -46,11 +46,13 @@ def _alone(
 
 
 class LinkImpairments:
-    """See the module. ``host_pid`` gives the process whose namespace is the host's; ``features`` are the kernel's.
+    """See the module. ``features`` are the kernel's.
+
+    ``namespace_of`` gives the process in whose network namespace a node's interfaces are; None: in this one.
 
     Use as::
 
-        links = LinkImpairments(fabric, spec, features_of(platform.features.items()), net.host_pid, seed)
+        links = LinkImpairments(fabric, spec, features_of(platform.features.items()), net.namespace_of, seed)
         links.check("e00", "a00", parse("loss", ["2%"]))    # ImpairmentError if it cannot be done here
         links.add("f1", "e00", "a00", parse("loss", ["2%"]))
         links.observe()["f1"].struck
@@ -62,13 +64,13 @@ class LinkImpairments:
         fabric: Fabric,
         spec: LinkSpec,
         features: Collection[str],
-        host_pid: Callable[[str], int],
+        namespace_of: Callable[[str], int | None],
         seed: int = 0,
     ) -> None:
         self._fabric = fabric
         self._spec = spec
         self._features = frozenset(features)
-        self._host_pid = host_pid
+        self._namespace_of = namespace_of
         self._seed = seed
         self._ports: dict[tuple[str, int], Port] = {}
         self._where: dict[str, tuple[str, int]] = {}
@@ -93,7 +95,7 @@ class LinkImpairments:
             raise ImpairmentError(f"{name}: there is an impairment of that name")
         end = self._end(sender, receiver, impairment)
         port, steps = self._port(end).add(name, impairment, mechanism)
-        pid = self._pid(end)
+        pid = self._namespace_of(end[0])
         try:
             _run(pid, steps)
         except BaseException:
@@ -112,7 +114,7 @@ class LinkImpairments:
         readings: dict[int | None, Reading] = {}
         found: dict[str, Observed] = {}
         for end, port in self._ports.items():
-            pid = self._pid(end)
+            pid = self._namespace_of(end[0])
             if port.placed and pid not in readings:
                 readings[pid] = _read(pid)
             found |= {placed.name: readings[pid].observed(placed) for placed in port.placed}
@@ -125,7 +127,7 @@ class LinkImpairments:
         if end is None:
             raise ImpairmentError(f"{name}: there is no impairment of that name")
         port, removal = self._ports[end].remove(name)
-        pid = self._pid(end)
+        pid = self._namespace_of(end[0])
         _run(pid, removal.stop)
         reading = _read(pid)
         deadline = time.monotonic() + PATIENCE_S
@@ -162,9 +164,6 @@ class LinkImpairments:
 
     def _port(self, end: tuple[str, int]) -> Port:
         return self._ports.get(end) or Port(interface(*end), self._spec, self._features, self._seed)
-
-    def _pid(self, end: tuple[str, int]) -> int | None:
-        return self._host_pid(end[0]) if end[0] in self._fabric.host else None
 
 
 def _run(pid: int | None, steps: Iterable[Step]) -> None:
