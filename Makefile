@@ -90,7 +90,7 @@ format: setup  ## put the sources into their standard form
 	$(VENV)/ruff check --fix --select I
 	$(VENV)/ruff format
 
-bench: setup  ## cost per packet beside its rival; part of the limit of Allgathers
+bench: setup  ## cost per packet beside its rival; parts of the limit; service in failures
 	@.ci/as-root $(VENV)/python -m experiments.bench $(ARGS)
 
 stop: setup  ## take down what a killed run has left behind

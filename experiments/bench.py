@@ -8,6 +8,8 @@ the bitmap.
 Captures: packets a second of ``treecast analyze`` beside tshark's and Scapy's readers (``bench_captures``).
 
 Collectives (root only): parts of the limit, and time over hosts (``bench_collectives``).
+
+Failures (root only): how long service is interrupted (``bench_failures``).
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from endpoints.wire.codec import Codec
 from endpoints.wire.templates import Templates, build_templates
 from experiments.bench_captures import bench_captures
 from experiments.bench_collectives import bench_growth, bench_parts
+from experiments.bench_failures import bench_failures
 from experiments.communicators import communicator
 from topo.registry import parse_topology
 
@@ -155,6 +158,7 @@ def main() -> None:
     if given.iterations > 0 and os.geteuid() == 0:
         bench_parts(given.iterations)
         bench_growth(given.iterations)
+        bench_failures(given.iterations)
 
 
 def bench_receive_path(passes: int) -> None:

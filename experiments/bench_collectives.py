@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 import statistics
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from experiments.bench_runs import finished_run
 from experiments.results import Summary
 
 
@@ -54,20 +51,9 @@ LARGEST_GROWTH = 1.10
 
 def run(case: Case, iterations: int) -> Summary:
     """What one real run had; RuntimeError with its words if it failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "experiments.cli", "run", "--topo", case.topology),
-                *("--bw", str(case.rate_mbps), "--iterations", str(iterations), "--output", folder),
-                *case.options,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        return Summary.read(Path(folder) / "latest")
+    options = ("--topo", case.topology, "--bw", str(case.rate_mbps), "--iterations", str(iterations), *case.options)
+    with finished_run(*options) as folder:
+        return Summary.read(folder)
 
 
 def bench_parts(iterations: int) -> None:
