@@ -9,7 +9,7 @@ from functools import partial
 
 from endpoints.core.config import Timing
 from endpoints.core.packets import U8, RcPacket, Reth, WriteBurst, Writes, packets_of
-from endpoints.core.queue_pair import Memory
+from endpoints.core.responder import Memory
 from endpoints.core.write_requester import WriteRequester
 from endpoints.core.write_responder import WriteResponder
 

@@ -21,7 +21,9 @@ from endpoints.core.messages import Kind, Message
 from endpoints.core.operation import Operation, Services
 from endpoints.core.pacing import Pacer
 from endpoints.core.packets import U8, Batch, Chunks, Outgoing, RcPacket, Reth, WriteBurst
-from endpoints.core.queue_pair import MessageArrived, PeerLost, QueuePair, ReadData, ReadRefused
+from endpoints.core.queue_pair import QueuePair
+from endpoints.core.requester import PeerLost, ReadData, ReadRefused
+from endpoints.core.responder import MessageArrived
 from endpoints.core.serial import PSN_MASK, unwrap
 from endpoints.core.states import FINAL, Phase
 

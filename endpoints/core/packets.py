@@ -61,6 +61,12 @@ class Aeth(NamedTuple):
     msn: int
 
 
+ACK = 0x1F
+"""Syndrome of an ACK without credit information (IBTA vol. 1, table 44)."""
+NAK_SEQUENCE = 0x60
+NAK_REMOTE_ACCESS = 0x62
+
+
 @dataclass(slots=True)
 class RcPacket:
     """A packet of a reliable connection. ``peer`` is the destination rank when sent, the source rank when received.
@@ -111,6 +117,15 @@ def write_opcode(index: int, count: int) -> Opcode:
     if index == 0:
         return Opcode.RC_WRITE_FIRST
     return Opcode.RC_WRITE_LAST_IMM if index == count - 1 else Opcode.RC_WRITE_MIDDLE
+
+
+def read_response_opcode(index: int, count: int) -> Opcode:
+    """Opcode of packet ``index`` of the response to an RDMA READ of ``count`` packets."""
+    if count == 1:
+        return Opcode.RC_READ_RESPONSE_ONLY
+    if index == 0:
+        return Opcode.RC_READ_RESPONSE_FIRST
+    return Opcode.RC_READ_RESPONSE_LAST if index == count - 1 else Opcode.RC_READ_RESPONSE_MIDDLE
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """The sending side of a bulk connection: RDMA WRITEs with coalesced ACKs and selective repeat.
 
-PSNs, ACK and NAK are those of IBTA vol. 1, 9.7. As in ``queue_pair`` the recovery is IRN's selective repeat (Mittal et
+PSNs, ACK and NAK are those of IBTA vol. 1, 9.7. As in ``requester`` the recovery is IRN's selective repeat (Mittal et
 al., SIGCOMM'18, section 3): a NAK names one packet that is missing, and only that one is sent again. Each
 acknowledgement brings, in the place of the message number, which nobody needs on a connection whose receiver has no
 receive queue to run dry, the highest PSN that has come: a repeat that was overtaken by ``OVERTAKEN`` newer packets was
@@ -13,8 +13,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from endpoints.core.config import Timing
-from endpoints.core.packets import U8, RcPacket, Reth, WriteBurst, packets_of
-from endpoints.core.queue_pair import DEAF, NAK_REMOTE_ACCESS, NAK_SEQUENCE
+from endpoints.core.liveness import Liveness
+from endpoints.core.packets import NAK_REMOTE_ACCESS, NAK_SEQUENCE, U8, RcPacket, Reth, WriteBurst, packets_of
 from endpoints.core.rto import RetransmissionTimeout
 from endpoints.core.serial import PSN_BITS, PSN_MASK, unwrap
 
@@ -51,7 +51,6 @@ class WriteRequester:
         """Whether the peer refused a WRITE: it does not take part in that operation any more."""
         self.repeated = 0
         self._mtu = mtu
-        self._timing = timing
         self._ask_every = max(1, timing.write_window // ACKS_PER_WINDOW)
         # Bulk data and its acknowledgement wait in an uplink each and in the switches, behind other bulk data.
         waits_ns = 4 * timing.uplink_ns
@@ -63,7 +62,8 @@ class WriteRequester:
         self._lost: dict[int, int | None] = {}
         """Packets that the peer misses, and the next new PSN when each was repeated (None: it is still to be)."""
         self._timed: tuple[int, int] | None = None
-        self._progress_at = self._heard_at = self._timer_from = 0
+        self._liveness = Liveness(timing.peer_timeout_ns)
+        self._timer_from = 0
 
     # -- the user's side ----------------------------------------------------------------------------------------
 
@@ -80,7 +80,8 @@ class WriteRequester:
     def write(self, reth: Reth, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
         """The WRITE of ``payload``, to be sent at once; ``ask`` if nothing follows it soon."""
         if self.idle:
-            self._progress_at = self._timer_from = now
+            self._liveness.answered(now)
+            self._timer_from = now
         message = _Message(self._next, packets_of(len(payload), self._mtu), reth, imm, payload)
         self._messages.append(message)
         self._next = message.stop
@@ -100,7 +101,7 @@ class WriteRequester:
 
     def heard(self, now: int) -> None:
         """The peer has sent something, by whatever way: it lives."""
-        self._heard_at = now
+        self._liveness.heard(now)
 
     def receive(self, packet: RcPacket, now: int) -> str | None:
         """Take an ACK or NAK; returns the reason if it was of no use."""
@@ -133,7 +134,8 @@ class WriteRequester:
         while self._messages and self._messages[0].stop <= una:
             self._messages.popleft()
         self._lost = {psn: at for psn, at in self._lost.items() if psn >= una}
-        self._progress_at = self._timer_from = now
+        self._liveness.answered(now)
+        self._timer_from = now
         self._rto.progress()
 
     def _note_overtaken(self, highest: int) -> None:
@@ -167,9 +169,7 @@ class WriteRequester:
         due = self.next_timeout()
         if due is None or now < due:
             return False
-        stalled, silent = now - self._progress_at, now - self._heard_at
-        timeout = self._timing.peer_timeout_ns
-        if (stalled >= timeout and silent >= timeout) or stalled >= DEAF * timeout:
+        if self._liveness.lost(now):
             self.failed = True
             self._messages.clear()
             self._lost.clear()

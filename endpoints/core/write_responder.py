@@ -14,8 +14,8 @@ from itertools import groupby
 import numpy as np
 
 from endpoints.core.config import Timing
-from endpoints.core.packets import U8, Aeth, Opcode, RcPacket, Writes
-from endpoints.core.queue_pair import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE, Memory
+from endpoints.core.packets import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE, U8, Aeth, Opcode, RcPacket, Writes
+from endpoints.core.responder import Memory
 from endpoints.core.serial import PSN_BITS, PSN_MASK, unwrap
 from endpoints.core.write_requester import OVERTAKEN
 

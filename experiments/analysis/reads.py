@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from endpoints.core.packets import Opcode
-from endpoints.core.queue_pair import NAK_REMOTE_ACCESS
+from endpoints.core.packets import NAK_REMOTE_ACCESS, Opcode
 from endpoints.core.serial import PSN_MASK
 from experiments.analysis.frames import UD, Bool, Frames
 from experiments.analysis.packets import I64

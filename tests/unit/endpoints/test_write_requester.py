@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from endpoints.core.packets import Aeth, Opcode, RcPacket, Reth, WriteBurst
-from endpoints.core.queue_pair import ACK, DEAF, NAK_REMOTE_ACCESS, NAK_SEQUENCE
+from endpoints.core.liveness import DEAF
+from endpoints.core.packets import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE, Aeth, Opcode, RcPacket, Reth, WriteBurst
 from endpoints.core.serial import PSN_MASK
 from endpoints.core.write_requester import ACKS_PER_WINDOW, OVERTAKEN, PROBES, WriteRequester
 from tests.unit.endpoints.bulk_packets import MTU, RKEY, a_timing, some_bytes

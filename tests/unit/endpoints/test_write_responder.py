@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endpoints.core.packets import U8, RcPacket, Reth
-from endpoints.core.queue_pair import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE
+from endpoints.core.packets import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE, U8, RcPacket, Reth
 from endpoints.core.serial import PSN_MASK
 from endpoints.core.write_requester import OVERTAKEN, WriteRequester
 from endpoints.core.write_responder import EARLY_LIMIT, WriteResponder
