@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -38,7 +38,7 @@ LEAD_S = 0.05
 """Between the command and the common start, so that every endpoint is awake; and for each rank a little more."""
 LEAD_PER_RANK_S = 0.003
 AFTER_FAILURE_S = 3.0
-"""Time that the others have to end, too, once one rank has failed."""
+"""Time that the others have to end, too, once one rank has failed; and again to answer that they were told to."""
 LOOK_S = 0.1
 
 _T = TypeVar("_T")
@@ -140,8 +140,10 @@ class Ranks:
         report(phase.value, int((self._progress[:, 1] - begun).sum()), chunks)
 
     def _collect(self, look: Callable[[], None]) -> list[RankResult]:
+        """Every rank's result. Once one has failed the others end soon, or are told to; who does not then is named."""
         results: dict[int, RankResult] = {}
         deadline: float | None = None
+        told = False
         waiting = {host.pipe: host for host in self._hosts}
         while waiting:
             for ready in wait(list(waiting), LOOK_S):
@@ -150,27 +152,31 @@ class Ranks:
                 if results[host.rank].failure is not None and deadline is None:
                     deadline = time.monotonic() + AFTER_FAILURE_S + self._scenario.peer_timeout_ns / 1e9
             look()
-            if deadline is not None and time.monotonic() > deadline:
-                for host in waiting.values():
-                    self._send(host, Stop())  # it answers with what it has, then ends
-                deadline = float("inf")
+            if not waiting or deadline is None or time.monotonic() <= deadline:
+                continue
+            if told:
+                raise ExperimentFailed(f"{self._named(waiting.values())}: no answer, the endpoint seems to be stopped")
+            for host in waiting.values():
+                self._send(host, Stop())  # it answers with what it has, then ends
+            deadline, told = time.monotonic() + AFTER_FAILURE_S, True
         return [results[rank] for rank in sorted(results)]
+
+    def _named(self, hosts: Iterable[HostProcess]) -> str:
+        return ", ".join(f"{self._comm.peers[host.rank].name} (rank {host.rank})" for host in hosts)
 
     def _expect(self, host: HostProcess, kind: type[_T]) -> _T:
         """The next answer of a host; :class:`ExperimentFailed` with its last words if it crashed or was killed."""
-        name = self._comm.peers[host.rank].name
+        name = self._named([host])
         try:
             answer = host.pipe.recv()
         except (EOFError, OSError):
             host.process.join(1.0)
             raise ExperimentFailed(
-                f"the endpoint of {name} (rank {host.rank}) ended unasked with status {host.process.exitcode}"
+                f"the endpoint of {name} ended unasked with status {host.process.exitcode}"
             ) from None
         if isinstance(answer, Crashed):
             sys.stderr.write(answer.trace)
-            raise ExperimentFailed(
-                f"the endpoint of {name} (rank {host.rank}) crashed: {answer.trace.splitlines()[-1]}"
-            )
+            raise ExperimentFailed(f"the endpoint of {name} crashed: {answer.trace.splitlines()[-1]}")
         if not isinstance(answer, kind):
-            raise ExperimentFailed(f"the endpoint of {name} (rank {host.rank}) answered {answer!r}")
+            raise ExperimentFailed(f"the endpoint of {name} answered {answer!r}")
         return answer
