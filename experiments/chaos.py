@@ -4,101 +4,178 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
 from experiments import launch
 from experiments.errors import EXIT_INTERRUPTED, EXIT_OK, ExperimentFailed
-from experiments.faults.chaos import timeline, wrong_with
+from experiments.faults.blame import Defect, End, Finding, blamed, find
+from experiments.faults.chaos import Ground, timeline, undrawn
+from experiments.faults.fault import Fault
+from experiments.faults.link_faults import refusal
 from experiments.faults.timed import TimedFault
-from experiments.ledger import ROOT, SYSCTLS, Ledger
-from experiments.results import SUMMARY, Summary
+from experiments.folder import ResultFolder
+from experiments.link_spec import link_spec
+from experiments.patience import Patience
+from experiments.ranks import AFTER_FAILURE_S
+from experiments.results import SUMMARY, Run, Summary
+from experiments.runner import Stage, as_asked
 from experiments.scenario import Scenario
+from experiments.traces import adopt_orphans, traces
+from experiments.trials import CHAOS, Trial, Trials, closing, outcome
 from experiments.ui import PlainProgress
 from experiments.wording import tell_duration
+from topo.impairments.port import features_of
+from topo.platform import Platform
+
+TOOK = "operation-ns.txt"
+"""In a run's folder: nanoseconds from the start of its operation until the last rank's word, whatever that was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How one run ended: in what words, and what is wrong with that, if anything."""
+class Chaos:
+    """What is drawn: scenarios like ``base`` under timelines that follow from ``seed``, without kinds ``undrawn``."""
 
-    words: str
-    wrong: str | None
-    stopped: bool = False
+    base: Scenario
+    seed: int
+    undrawn: dict[str, str]
 
+    @classmethod
+    def on(cls, base: Scenario, seed: int, platform: Platform) -> Chaos:
+        """With the kinds of faults that this machine can carry out."""
+        spec, features = link_spec(base), features_of(platform.features.items())
+        ground = _ground(base)
+        return cls(base, seed, undrawn(ground, lambda fault: refusal(fault, base.fabric, spec, features)))
 
-def scenario_for(base: Scenario, seed: int, number: int) -> Scenario:
-    """The scenario numbered ``number`` of those with ``seed``; its timeline covers the time that the limit allows."""
-    dice = random.Random(f"{seed}/{number}")  # noqa: S311 - nobody guards anything with it
-    span_ns = int(1.2e9 * (base.ranks - 1) * base.size_bytes * 8 / base.link_rate_bps)
-    steps = timeline(dice, base.fabric, span_ns)
-    faults = tuple(TimedFault.of(step).model_dump() for step in steps)
-    changed = {"faults": faults, "seed": seed * 1000 + number, "name": f"chaos-{seed}-{number}", "shaped_bps": None}
-    return Scenario.of(base.model_dump() | changed)
-
-
-def chaos(base: Scenario, seed: int, numbers: Sequence[int], output: Path, say: Callable[[str], None]) -> int:
-    """Run all of them; 130 if stopped. :class:`ExperimentFailed` at the end where any ended as it must not."""
-    begun, failed = time.monotonic(), []
-    for over, number in enumerate(numbers):
-        scenario = scenario_for(base, seed, number)
-        say(f"{over + 1}/{len(numbers)}: {'; '.join(map(str, scenario.timeline))}")
-        ended = _run(scenario, output)
-        if ended.stopped:
-            return EXIT_INTERRUPTED
-        each = (time.monotonic() - begun) / (over + 1)
-        left = f"about {tell_duration(each * (len(numbers) - over - 1))} left" if over + 1 < len(numbers) else "over"
-        say(f"    {'WRONG: ' + ended.wrong if ended.wrong else 'right'}: {ended.words}; {left}")
-        if ended.wrong:
-            failed.append((number, ended.wrong))
-            say(f"    again: treecast chaos --seed {seed} --only {number}")
-    if failed:
-        raise ExperimentFailed(f"chaos: {len(failed)} of {len(numbers)} ended as they must not; the first: {failed[0]}")
-    say(f"{len(numbers)} runs, each verified or ended with the right error; nothing is left of them")
-    return EXIT_OK
+    def scenario(self, number: int) -> Scenario:
+        """The scenario of that number, alone or among others; its faults come while the limit's time lasts."""
+        base = self.base
+        dice = random.Random(f"{self.seed}/{number}")  # noqa: S311 - nobody guards anything with it
+        span_ns = int(1.2e9 * (base.ranks - 1) * base.size_bytes * 8 / base.link_rate_bps)
+        steps = timeline(dice, _ground(base), span_ns, list(self.undrawn))
+        faults = tuple(TimedFault.of(step).model_dump() for step in steps)
+        name = f"chaos-{self.seed}-{number}"
+        changed = {"faults": faults, "seed": self.seed * 1000 + number, "name": name, "shaped_bps": None}
+        return Scenario.of(base.model_dump() | changed)
 
 
-def _run(scenario: Scenario, output: Path) -> Ended:
-    before, begun = _traces(), time.monotonic()
-    launched = launch.launch(scenario, output, lambda: PlainProgress(StringIO()), lambda _summary, _folder: EXIT_OK)
+def _ground(base: Scenario) -> Ground:
+    return Ground(base.fabric, base.link_rate_bps)
+
+
+def chaos(
+    drawn: Chaos,
+    numbers: Sequence[int],
+    folder: ResultFolder,
+    again: Callable[[int], str],
+    say: Callable[[str], None],
+) -> tuple[int, Trials]:
+    """Run all of ``numbers``, and keep what was found in ``folder`` after each; exit code 130 if stopped.
+
+    ``again`` is the command that repeats one alone.
+    """
+    base = drawn.base
+    found = Trials(
+        seed=drawn.seed,
+        topology=base.topology,
+        size_bytes=base.size_bytes,
+        link_rate_bps=base.link_rate_bps,
+        undrawn=drawn.undrawn,
+    )
+    adopt_orphans()
+    begun = time.monotonic()
+    for over, number in enumerate(numbers, 1):
+        scenario = drawn.scenario(number)
+        say(f"{over}/{len(numbers)}: {'; '.join(map(str, scenario.timeline))}")
+        trial = _trial(scenario, number, folder, again(number))
+        if trial is None:
+            return EXIT_INTERRUPTED, found
+        found = found.model_copy(update={"trials": [*found.trials, trial]})
+        folder.write(CHAOS, found.to_json())
+        each = (time.monotonic() - begun) / over
+        left = f"about {tell_duration(each * (len(numbers) - over))} left" if over < len(numbers) else "over"
+        say(f"    {outcome(trial)}, {trial.seconds:.0f} s: {trial.finding or 'right'}; {left}")
+        if trial.defect is not None:
+            say(f"    again: {trial.again}")
+    folder.publish()
+    return EXIT_OK, found
+
+
+def judge(found: Trials) -> None:
+    """:class:`ExperimentFailed` where a run ended as it must not, with the first of each class of defect."""
+    firsts = [f"{defect}: {trial.again}" for defect, trial in found.first_of_each_class.items()]
+    if firsts:
+        raise ExperimentFailed(f"chaos: {closing(found)}; {'; '.join(firsts)}")
+
+
+def _trial(scenario: Scenario, number: int, folder: ResultFolder, again: str) -> Trial | None:
+    """One run, judged; None if it was stopped."""
+    before, begun = traces(), time.monotonic()
+    launched = launch.launch(
+        scenario,
+        folder.subfolder("runs"),
+        lambda: PlainProgress(StringIO()),
+        lambda _summary, _folder: EXIT_OK,
+        _timed,
+    )
     seconds = time.monotonic() - begun
     if launched.code == EXIT_INTERRUPTED:
-        return Ended("stopped", None, stopped=True)
-    verified, error, wrong_bytes = _outcome(launched.folder)
-    words = f"{'verified' if verified else error} ({tell_duration(seconds)})"
-    left = sorted(_traces() - before)
-    if left:
-        return Ended(words, f"it has left {', '.join(left)}")
-    wrong = wrong_with(
-        scenario.timeline,
-        scenario.fabric,
-        verified=verified,
-        error=error,
-        wrong_bytes=wrong_bytes,
-        seconds=seconds,
+        return None
+    end = _end(launched.folder)
+    left = sorted(traces() - before)
+    finding = find(scenario.timeline, scenario.fabric, bound(scenario), end)
+    if finding is None and left:
+        finding = Finding(Defect.LEFT_BEHIND, ", ".join(left))
+    return Trial(
+        number=number,
+        faults=[str(step) for step in scenario.timeline],
+        kinds=[f"{step.what.target} {step.what.kind}" for step in scenario.timeline if isinstance(step.what, Fault)],
+        verified=end.verified,
+        error=end.error,
+        blamed=blamed(end.error, scenario.fabric),
+        defect=finding.defect.value if finding else None,
+        finding=finding.words if finding else "",
+        operation_seconds=round(end.took / 1e9, 3),
+        seconds=round(seconds, 3),
+        folder=str(launched.folder.relative_to(folder.path)) if launched.folder.exists() else None,
+        again=again,
     )
-    return Ended(words, wrong)
 
 
-def _outcome(folder: Path) -> tuple[bool, str, int]:
-    """Whether it was verified, the error where not, and its wrong bytes."""
-    if (folder / SUMMARY).exists():
-        summary = Summary.read(folder)
-        errors = [run.error for run in summary.runs if run.error]
-        return summary.verified, " ".join(errors[:1]), sum(run.wrong_bytes for run in summary.runs)
+def bound(scenario: Scenario) -> Patience:
+    """The endpoints' patience, and the time in which those that a failure left behind are told to end."""
+    patience = Patience.of(scenario)
+    return replace(patience, operation=patience.operation + int(2e9 * AFTER_FAILURE_S) + scenario.peer_timeout_ns)
+
+
+def _timed(stage: Stage) -> Iterator[Run]:
+    """The operations as asked; what they took is written down even where no summary will be."""
     try:
-        return False, (folder / launch.ERROR).read_text(encoding="utf-8").strip(), 0
-    except OSError:
-        return False, "", 0
+        yield from as_asked(stage)
+    finally:
+        stage.folder.write(TOOK, f"{stage.director.took_ns}\n")
 
 
-def _traces() -> set[str]:
-    """What a run could leave on the machine: interfaces, and pages of the ledger but for those of runs that are on."""
-    interfaces = {f"interface {path.name}" for path in Path("/sys/class/net").iterdir()}
-    if not ROOT.exists():
-        return interfaces
-    live = Ledger(ROOT).live()
-    pages = {str(path) for path in ROOT.iterdir() if path.stem not in live and not (live and path.name == SYSCTLS)}
-    return interfaces | pages
+def _end(folder: Path) -> End:
+    """How the run whose results are in ``folder`` ended."""
+    took = int(_text(folder / TOOK) or 0)
+    if not (folder / SUMMARY).exists():
+        return End(verified=False, error=_text(folder / launch.ERROR), wrong_bytes=0, took=took)
+    summary = Summary.read(folder)
+    errors = [run.error for run in summary.runs if run.error]
+    return End(
+        verified=summary.verified,
+        error=" ".join(errors[:1]),
+        wrong_bytes=sum(run.wrong_bytes for run in summary.runs),
+        took=took,
+        refused={row.fault: row.remark for row in summary.faults if row.outcome == "refused"},
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""

@@ -31,6 +31,7 @@ from experiments.fidelity.verdict import combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests, excuses
 from experiments.injection import impairments
+from experiments.link_spec import link_spec
 from experiments.movement.port_reader import PortReader
 from experiments.operations import Operations
 from experiments.ranks import Ranks
@@ -44,13 +45,9 @@ from topo.impairments.port import features_of
 from topo.mininet_net import BuildError, EmulatedFabric
 from topo.ovs import OvsError, PrivateOvs
 from topo.platform import Platform
-from topo.shaping import LinkSpec
 from topo.tc import BatchError
 
 PROGRAM_TIMEOUT_S = 60.0
-CONTROL_HEADROOM = 64
-"""Bytes that the longest RoCE frame has beyond its payload, Ethernet header aside."""
-SMALLEST_MTU = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +132,7 @@ def _experiment(
         op_bits=scenario.op_bits,
         hosts=scenario.by_rank,
     )
-    spec = LinkSpec(
-        rate_bps=scenario.link_rate_bps,
-        delay_us=scenario.shaped_delay_ns // 1000,
-        queue_packets=scenario.queue_packets,
-        mtu=max(SMALLEST_MTU, scenario.mtu + CONTROL_HEADROOM),
-    )
+    spec = link_spec(scenario)
     if spec.delay_us and platform.delay is None:
         raise EnvironmentMissing("link delay: this kernel has no netem; leave the delay out, or delay at endpoints")
     with ExitStack() as stack:

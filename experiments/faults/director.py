@@ -33,6 +33,7 @@ class Director:
         self._operations = 0
         self._changed = threading.Condition(threading.RLock())
         self._over = False
+        self._ended_ns: int | None = None
         self._thread = threading.Thread(target=self._work, name="faults", daemon=True)
 
     def __enter__(self) -> Self:
@@ -53,6 +54,13 @@ class Director:
         """The operation is over; what is put in by hand from now on belongs before the next."""
         with self._changed:
             self._book.operation_ends()
+            self._ended_ns = time.monotonic_ns()
+
+    @property
+    def took_ns(self) -> int:
+        """Nanoseconds from the start of the first operation to the end of the last; 0 where none has ended."""
+        origin, ended = self._book.origin_ns, self._ended_ns
+        return 0 if origin is None or ended is None else ended - origin
 
     def add(self, fault: Fault) -> Entry:
         """Put a fault in force; the error that says why not if that cannot be done."""

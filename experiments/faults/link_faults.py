@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 from experiments.errors import EnvironmentMissing, UserError
 from experiments.faults.fault import Fault
 from experiments.faults.quantities import link_ends
+from topo.fabric import Fabric, interface
 from topo.impairments.links import LinkImpairments
 from topo.impairments.model import Impairment, ImpairmentError
+from topo.impairments.port import Port
 from topo.impairments.registry import impairment
+from topo.shaping import LinkSpec
 
 NS_PER_US = 1000
 
@@ -55,6 +58,27 @@ def directions(place: str) -> tuple[tuple[str, str], ...]:
     return ((one, other),) if single else ((one, other), (other, one))
 
 
+def refusal(fault: Fault, fabric: Fabric, spec: LinkSpec, features: Collection[str]) -> str | None:
+    """Why a fault of a link that is shaped as ``spec`` says cannot be carried out with these kernel ``features``.
+
+    None if it can be, and for faults of other things.
+    """
+    if not is_impairment(fault):
+        return None
+    try:
+        for sender, receiver in directions(fault.place):
+            name = interface(sender, fabric.port_to[sender][receiver])
+            Port(name, spec, frozenset(features), seed=0).add("", impairment_of(fault))
+    except ImpairmentError as problem:
+        return str(problem)
+    return None
+
+
+def is_impairment(fault: Fault) -> bool:
+    """Whether it is what happens to packets on a link; that it is down is a failure."""
+    return fault.target == "link" and fault.kind != "down"
+
+
 class LinkFaults:
     """A fault of both directions is two impairments, whose counts are told together."""
 
@@ -65,8 +89,8 @@ class LinkFaults:
         self._parts: dict[int, list[str]] = {}
 
     def takes(self, fault: Fault) -> bool:
-        """What happens to packets on a link; that it is down is a failure."""
-        return fault.target == "link" and fault.kind != "down"
+        """Impairments."""
+        return is_impairment(fault)
 
     def apply(self, number: int, fault: Fault) -> None:
         """In force in every direction, or in none."""

@@ -8,27 +8,24 @@ from experiments.failures import Failures
 from experiments.faults.endpoint_faults import EndpointFaults
 from experiments.faults.failure_faults import FailureFaults
 from experiments.faults.fault import Fault
-from experiments.faults.link_faults import LinkFaults, impairment_of
+from experiments.faults.link_faults import LinkFaults, refusal
 from experiments.faults.mechanism import Mechanism
+from experiments.link_spec import link_spec
 from experiments.ranks import Ranks
 from experiments.scenario import Scenario
 from topo.impairments.links import LinkImpairments
-from topo.impairments.model import ImpairmentError
 from topo.impairments.port import features_of
-from topo.impairments.registry import choose
 from topo.ovs import PrivateOvs
 from topo.platform import Platform
 
 
 def check_faults(scenario: Scenario, platform: Platform) -> None:
     """:class:`EnvironmentMissing` for the first fault of the timeline that this machine cannot carry out."""
+    features, spec = features_of(platform.features.items()), link_spec(scenario)
     for step in scenario.timeline:
         fault = step.what
-        if isinstance(fault, Fault) and fault.target == "link" and fault.kind != "down":
-            try:
-                choose(impairment_of(fault), features_of(platform.features.items()))
-            except ImpairmentError as problem:
-                raise EnvironmentMissing(f"fault {str(fault)!r}: {problem}") from None
+        if isinstance(fault, Fault) and (why := refusal(fault, scenario.fabric, spec, features)) is not None:
+            raise EnvironmentMissing(f"fault {str(fault)!r}: {why}")
 
 
 def mechanisms(

@@ -5,9 +5,12 @@ import pytest
 from experiments.errors import UserError
 from experiments.faults.fault import parse_fault
 from experiments.faults.forms import forms
-from experiments.faults.link_faults import directions, impairment_of
+from experiments.faults.link_faults import directions, impairment_of, refusal
+from topo.impairments.registry import NETEM
 from topo.registry import parse_topology
+from topo.shaping import LinkSpec
 
+WITHOUT_NETEM = NETEM - {"netem"}
 FABRIC = parse_topology("fattree,k=4")
 
 
@@ -57,3 +60,23 @@ def test_every_form_of_a_link_is_an_impairment_or_a_failure() -> None:
 def test_a_link_is_both_directions_and_an_arrow_one() -> None:
     assert directions("e00-a00") == (("e00", "a00"), ("a00", "e00"))
     assert directions("a00->e00") == (("a00", "e00"),)
+
+
+@pytest.mark.parametrize(
+    ("words", "features", "reason"),
+    [
+        ("link e00-a00 loss 2%", WITHOUT_NETEM, None),
+        ("link e00-a00 loss 2% burst 5", WITHOUT_NETEM, "no netem"),
+        ("link e00-a00 loss 2% burst 5", NETEM, None),
+        ("link e00->a00 delay 5ms", WITHOUT_NETEM, "needs netem"),
+        ("link e00-a00 rate 60", NETEM, "more than the link's"),
+        ("link e00-a00 down", frozenset(), None),
+        ("switch a00 down", frozenset(), None),
+    ],
+)
+def test_what_cannot_be_carried_out_is_told_beforehand(
+    words: str, features: frozenset[str], reason: str | None
+) -> None:
+    found = refusal(parse_fault(words, FABRIC), FABRIC, LinkSpec(50_000_000, mtu=4160), features)
+    assert (found is None) == (reason is None)
+    assert reason is None or reason in str(found)
