@@ -11,17 +11,16 @@ from experiments.data import Data
 
 
 class Buffers:
-    """For each of ``ranks`` ranks a file with what it contributes and one that it receives into, in ``folder``."""
+    """For each rank a file with what it contributes and one that it receives into, in ``folder``."""
 
-    def __init__(self, folder: Path, ranks: int) -> None:
+    def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self._folder = folder
-        self._ranks = ranks
 
-    def prepare(self, algorithm: Algorithm, data: Data) -> None:
+    def prepare(self, algorithm: Algorithm, data: Data, ranks: int) -> None:
         """Write what every rank contributes; what it receives into is as long as the result and empty of it."""
-        size = algorithm.buffer_bytes(self._ranks, data.size)
-        for rank in range(self._ranks):
+        size = algorithm.buffer_bytes(ranks, data.size)
+        for rank in range(ranks):
             self.data(rank).write_bytes(data.contribution(algorithm, rank).tobytes())
             with self.received(rank).open("wb") as file:
                 file.truncate(size)
@@ -34,11 +33,11 @@ class Buffers:
         """What a rank receives into."""
         return self._folder / f"buffer-{rank}"
 
-    def wrong_bytes(self, algorithm: Algorithm, data: Data) -> int:
+    def wrong_bytes(self, algorithm: Algorithm, data: Data, ranks: int) -> int:
         """Bytes of all receive buffers together that are not what was sent."""
         wrong = 0
-        for rank in range(self._ranks):
+        for rank in range(ranks):
             path = self.received(rank)
             received = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            wrong += data.wrong_bytes(algorithm, self._ranks, received)
+            wrong += data.wrong_bytes(algorithm, ranks, received)
         return wrong

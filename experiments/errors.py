@@ -31,6 +31,10 @@ class ExperimentFailed(TreecastError):
     exit_code = 1
 
 
+class Refused(ExperimentFailed):
+    """An operation is not begun, since those who are left of its hosts cannot do what it asks for."""
+
+
 class UserError(TreecastError):
     """What the user asked for cannot be done as asked; nothing has been started."""
 
@@ -45,6 +49,10 @@ class EnvironmentMissing(TreecastError):
     def __init__(self, message: str, package: str | None = None) -> None:
         self.package = package
         super().__init__(f"{message} (apt-get install {package})" if package else message)
+
+
+class Cancelled(Exception):
+    """The operation under way is no longer wanted; the message says by whom, and becomes the operation's error."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from controller.live import End, link_ends, switch_ends
 from experiments.controller_process import ControllerProcess
@@ -100,8 +101,9 @@ class Failures:
         self._stopped.add(host)
 
     def host_cont(self, host: str) -> None:
-        """Let the endpoint of ``host`` go on."""
-        self._kill(self._endpoint(host), f"the endpoint of {host}", signal.SIGCONT)
+        """Let the endpoint of ``host`` go on; nothing where it has ended meanwhile."""
+        with suppress(ProcessLookupError):
+            os.kill(self._endpoint(host), signal.SIGCONT)
         self._stopped.discard(host)
 
     def restore(self) -> None:

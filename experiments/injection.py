@@ -52,7 +52,10 @@ def impairments(scenario: Scenario) -> tuple[ImpairmentSpec, ...]:
     )
 
 
-def hit_lines(reports: Sequence[HitReport]) -> str:
-    """The packets that impairments struck as JSON lines, in the order of their identities, which no timing changes."""
-    hits = sorted(((report.rank, *hit) for report in reports for hit in report.hits), key=repr)
+def hit_lines(reports: Sequence[HitReport], ranks: Sequence[int]) -> str:
+    """The packets that impairments struck as JSON lines, in the order of their identities, which no timing changes.
+
+    ``ranks`` has the rank in the scenario of each that took part: hits tell of senders by these, whoever has ended.
+    """
+    hits = sorted(((ranks[report.rank], *hit) for report in reports for hit in report.hits), key=repr)
     return "".join(f"{json.dumps(dict(zip(HIT_FIELDS, hit, strict=True)))}\n" for hit in hits)

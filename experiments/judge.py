@@ -36,6 +36,8 @@ class RankReport(Protocol):
     def ring_dropped(self) -> int: ...
     @property
     def hits(self) -> Sequence[tuple[Any, ...]]: ...
+    @property
+    def gone(self) -> str | None: ...
 
 
 def seconds(reports: Sequence[RankReport]) -> float | None:
@@ -94,12 +96,15 @@ def injected(reports: Sequence[RankReport]) -> dict[str, int]:
 def diagnosis(reports: Sequence[RankReport], names: Mapping[int, str]) -> str | None:
     """One line for an operation that failed, naming the host at fault; None if nobody failed.
 
-    A host that received no frame at all while others did is at fault whatever anybody says; else the rank that most
-    accuse.
+    A host whose endpoint has ended is at fault whatever anybody says, then one that received no frame at all while
+    others did; else the rank that most accuse.
     """
     failed = [report for report in reports if report.failure is not None]
     if not failed:
         return None
+    gone = [f"{names[report.rank]} (rank {report.rank}) is missing: {report.gone}" for report in reports if report.gone]
+    if gone:
+        return f"{'; '.join(gone)}; {len(failed) - len(gone)} of the {len(reports) - len(gone)} others gave up"
     kinds = ("rc_received", "chunks_received", "writes_received")
     heard = {report.rank: sum(report.counters.get(kind, 0) for kind in kinds) for report in reports}
     deaf = [rank for rank, count in heard.items() if count == 0]
@@ -115,3 +120,14 @@ def diagnosis(reports: Sequence[RankReport], names: Mapping[int, str]) -> str | 
     suspect = accused.most_common(1)[0][0]
     assert suspect is not None
     return f"{names[suspect]} (rank {suspect}) seems to be at fault; {reason}"
+
+
+def complaints(reports: Sequence[RankReport], names: Mapping[int, str]) -> dict[str, str]:
+    """What each rank that failed has to say, by host; whom it accuses is named."""
+    found = {}
+    for report in reports:
+        if report.failure is not None:
+            reason, suspect = report.failure
+            accused = "" if suspect in (None, report.rank) else f"{names[suspect]} (rank {suspect}): "
+            found[names[report.rank]] = f"{accused}{reason}"
+    return found

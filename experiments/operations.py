@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from endpoints.io.process import RankResult
 from experiments import judge, theory
 from experiments.buffers import Buffers
 from experiments.data import Data
+from experiments.errors import Refused
 from experiments.external.registry import External
 from experiments.faults.director import Director
 from experiments.fidelity.observe import observe
@@ -33,7 +35,7 @@ from topo.platform import Platform
 
 
 class Operations:
-    """Runs operations on a fabric that is up."""
+    """Runs operations on a fabric that is up, each among the hosts whose endpoints are there."""
 
     def __init__(
         self,
@@ -58,24 +60,20 @@ class Operations:
         self._buffers = buffers
         self._check = check
         self._watch = watch
-        self._links = LinkTheory(
-            scenario.fabric,
-            tuple(plan.trees.values()),
-            [host.name for host in scenario.by_rank],
-            scenario.mtu,
-            scenario.protocol,
-        )
+        trees = tuple(plan.trees.values())
+        self._links = cache(lambda hosts: LinkTheory(scenario.fabric, trees, hosts, scenario.mtu, scenario.protocol))
         self._platform = platform
         self._faults = faults
         self.probe_bps = dict(probe_bps)
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
-        self._names = {rank: host.name for rank, host in enumerate(scenario.by_rank)}
+        self._everybody = [host.name for host in scenario.by_rank]
+        self._refused: dict[str, str] = {}
 
     @property
     def skipped(self) -> dict[str, str]:
         """Why an algorithm has been left out, by its name."""
-        return self._guests.skipped
+        return self._guests.skipped | self._refused
 
     def of(self, name: str, size_bytes: int) -> Operations:
         """The same for another algorithm and size; :class:`UserError` where that cannot run on this fabric."""
@@ -86,16 +84,18 @@ class Operations:
         return other
 
     def one(self, number: int) -> Run:
-        """One operation of the first algorithm, with that number."""
+        """One operation of the first algorithm, with that number; :class:`Refused` where those who are left cannot."""
         algorithm = self._scenario.collectives[0]
         assert isinstance(algorithm, Collective)
         return self._operation(algorithm, number, algorithm.name)
 
     def operations(self) -> Iterator[Run]:
-        """Every algorithm, as often as asked; ends after one that failed, since its endpoints are out of step.
+        """Every algorithm, as often as asked.
 
-        An external program that cannot be started, or fails, is left out from then on, and the others go on. Warm-up
-        operations are verified like the others and then forgotten, unless they fail.
+        Where endpoints have ended, the operations after that are those of the others; what these cannot do is left out.
+        An operation that fails otherwise is the last, since the next would fail as well. An external program that
+        cannot be started, or fails, is left out from then on, and the others go on. Warm-up operations are verified
+        like the others and then forgotten, unless they fail.
         """
         scenario = self._scenario
         for iteration in range(1 - scenario.warmup, scenario.iterations + 1):
@@ -107,30 +107,36 @@ class Operations:
                     self._progress.phase(label, None)
                     yield from self._external(algorithm, iteration)
                     continue
-                result = self._operation(algorithm, iteration, label)
+                try:
+                    result = self._operation(algorithm, iteration, label)
+                except Refused as problem:
+                    self._refused[algorithm.name] = str(problem)
+                    continue
                 if iteration >= 1 or result.error is not None:
                     yield result
-                if result.error is not None:
+                if result.error is not None and not result.missing:
                     return
 
     def _external(self, algorithm: External, iteration: int) -> Iterator[Run]:
         """One operation of an external program, started if need be; nothing if it is left out, or warms up well."""
         if not self._guests.ready(algorithm):
             return
-        self._buffers.prepare(algorithm, self._data)
+        ranks = len(self._everybody)
+        self._buffers.prepare(algorithm, self._data, ranks)
         if iteration >= 1:
             self._faults.operation_begins(time.monotonic_ns())
         (measured, error), seen = self._watch.over(
-            lambda: self._guests.run(algorithm, self._buffers, self._limit(algorithm))
+            lambda: self._guests.run(algorithm, self._buffers, self._limit(algorithm, ranks))
         )
         self._check()
         self._progress.phase("verify", None)
-        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
+        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data, ranks)
         error = error or _complaint(wrong)
         if iteration >= 1 or error is not None:
             result = self._record(
                 algorithm,
                 max(iteration, 1),
+                ranks,
                 seen.moved,
                 measured.seconds if measured else None,
                 error=error,
@@ -138,10 +144,11 @@ class Operations:
                 cpu={"endpoints": measured.cpu_seconds} if measured else {},
                 extra_seconds=measured.extra_seconds if measured else {},
             )
-            yield self._judged(result, (), seen)
+            yield self._judged(result, (), seen, self._everybody)
 
     def _operation(self, algorithm: Collective, iteration: int, label: str) -> Run:
         """One operation, a warm-up if ``iteration`` is less than 1."""
+        hosts = self._assembled(algorithm)
         begins = self._faults.operation_begins if iteration >= 1 else _nothing
         iteration = max(iteration, 1)
 
@@ -154,21 +161,32 @@ class Operations:
 
         reports, seen = self._watch.over(begun)
         self._check()
-        error = judge.diagnosis(reports, self._names)
+        error = self._ranks.cancelled or judge.diagnosis(reports, dict(enumerate(hosts)))
         self._progress.phase("verify", None)
-        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data)
+        wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data, len(hosts))
         error = error or _complaint(wrong)
-        if hits := hit_lines(reports):
+        if hits := hit_lines(reports, [self._everybody.index(host) for host in hosts]):
             self._folder.write(f"injected-{algorithm.name}-{iteration}.jsonl", hits)
-        result = self._result(algorithm, iteration, reports, seen.moved, wrong, error)
-        return self._judged(result, reports, seen)
+        result = self._result(algorithm, iteration, hosts, reports, seen.moved, wrong, error)
+        return self._judged(result, reports, seen, hosts)
 
-    def _judged(self, result: Run, reports: Sequence[RankResult], seen: Seen) -> Run:
-        """The result with the verdict on whether it was true."""
+    def _assembled(self, algorithm: Collective) -> list[str]:
+        """The host of each rank of the next operation: all whose endpoints are there, in order."""
+        self._ranks.assemble()
+        hosts = self._ranks.names
+        root = self._everybody[0]
+        if algorithm.kind == "broadcast" and root not in hosts:
+            how = self._ranks.gone[root]
+            raise Refused(f"its root {root} is missing: {how}; an Allgather needs none")
+        return hosts
+
+    def _judged(self, result: Run, reports: Sequence[RankResult], seen: Seen, hosts: Sequence[str]) -> Run:
+        """The result with the verdict on whether it was true; ``hosts`` has the host of each rank."""
         moved = seen.moved
         observed = observe(
             self._scenario,
             result,
+            hosts,
             reports,
             seen.watched,
             moved.interfaces,
@@ -187,21 +205,25 @@ class Operations:
         self,
         algorithm: Collective,
         iteration: int,
+        hosts: Sequence[str],
         reports: Sequence[RankResult],
         moved: Moved,
         wrong: int,
         error: str | None,
     ) -> Run:
-        scenario = self._scenario
+        scenario, ranks = self._scenario, len(hosts)
         seconds = judge.seconds(reports)
-        roots = algorithm.roots(scenario.ranks)
-        expected = -(-scenario.size_bytes // scenario.mtu) * roots * (scenario.ranks - 1)
-        loads = self._links.loads(algorithm, scenario.size_bytes)
+        expected = -(-scenario.size_bytes // scenario.mtu) * algorithm.roots(ranks) * (ranks - 1)
+        loads = self._links(tuple(hosts)).loads(algorithm, scenario.size_bytes)
         return self._record(
             algorithm,
             iteration,
+            ranks,
             moved,
             seconds,
+            hosts=[] if ranks == scenario.ranks else list(hosts),
+            missing=[hosts[report.rank] for report in reports if report.gone],
+            failures=judge.complaints(reports, dict(enumerate(hosts))),
             wrong_bytes=wrong,
             error=error or (None if seconds is not None else "a rank did not finish"),
             phases=judge.phase_seconds(reports),
@@ -216,6 +238,7 @@ class Operations:
         self,
         algorithm: Algorithm,
         iteration: int,
+        ranks: int,
         moved: Moved,
         seconds: float | None,
         *,
@@ -224,11 +247,11 @@ class Operations:
     ) -> Run:
         """What is said of every operation, whoever carried it out, and what was ``found`` besides."""
         scenario = self._scenario
-        limit = self._limit(algorithm)
+        limit = self._limit(algorithm, ranks)
         return Run(
             algorithm=algorithm.name,
             iteration=iteration,
-            ranks=scenario.ranks,
+            ranks=ranks,
             bytes_per_rank=scenario.size_bytes,
             verified=error is None,
             error=error,
@@ -245,9 +268,9 @@ class Operations:
             **found,
         )
 
-    def _limit(self, algorithm: Algorithm) -> float:
+    def _limit(self, algorithm: Algorithm, ranks: int) -> float:
         scenario = self._scenario
-        return theory.limit_seconds(algorithm.kind, scenario.ranks, scenario.size_bytes, scenario.link_rate_bps)
+        return theory.limit_seconds(algorithm.kind, ranks, scenario.size_bytes, scenario.link_rate_bps)
 
 
 def _nothing(_: int) -> None:

@@ -1,28 +1,33 @@
-"""The endpoints of a run, one process per host, and the buffers by which their results are judged from outside."""
+"""The endpoints of a run, one process per host, and the buffers by which their results are judged from outside.
+
+An endpoint that ends is missed by its peers, who give up after their patience; that it has ended is known here at once,
+so that whoever has not noticed by then is told. The next operation is one of those that are left, in a communicator
+that has been shrunk to them (``Communicator.shrink``).
+"""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 
 from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
+from endpoints.core.config import Timing
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.process import (
     PHASES,
-    Crashed,
+    Abort,
     Go,
     HostProcess,
     HostSetup,
     RankResult,
     Ready,
+    Regroup,
     RunOperation,
     Stop,
     fork_hosts,
@@ -30,44 +35,55 @@ from endpoints.io.process import (
 from endpoints.wire.templates import build_templates
 from experiments.buffers import Buffers
 from experiments.data import Data
-from experiments.errors import ExperimentFailed
+from experiments.errors import Cancelled, ExperimentFailed, Refused
+from experiments.muster import Muster, ending, send
 from experiments.scenario import Scenario
 
 READY_TIMEOUT_S = 60.0
+"""For all endpoints to be ready."""
+STRAGGLER_S = 15.0
+"""For those that are not once others are, who have as much to do on the same machine."""
 LEAD_S = 0.05
 """Between the command and the common start, so that every endpoint is awake; and for each rank a little more."""
 LEAD_PER_RANK_S = 0.003
 AFTER_FAILURE_S = 3.0
-"""Time that the others have to end, too, once one rank has failed; and again to answer that they were told to."""
-LOOK_S = 0.1
-
-_T = TypeVar("_T")
+"""Beside their patience with a silent peer, time that the others have to end, too, once one rank has failed."""
+ANSWER_S = 5.0
+"""For an answer to :class:`Abort`: an endpoint looks between two naps, one that is stopped does not."""
 
 Report = Callable[[str, int, int], None]
-"""(phase that most ranks are in, chunks received so far, chunks altogether)"""
+"""(phase that most ranks are in, chunks received so far, chunks altogether); may raise :class:`Cancelled`."""
 
 
 class Ranks:
-    """Forks at once, so make it before any thread starts. ``rundir`` is in memory, and so are the ``buffers``."""
+    """Forks at once, so make it before any thread starts. ``rundir`` is in memory, and so are the ``buffers``.
+
+    ``comm`` is the communicator of the next operation; ``gone`` says of hosts whose endpoints have ended, how.
+    ``cancelled`` is why the last operation was, None if it was not.
+    """
 
     def __init__(self, scenario: Scenario, comm: Communicator, rundir: Path, buffers: Buffers) -> None:
+        self.comm = comm
+        self.gone: dict[str, str] = {}
+        self.cancelled: str | None = None
         self._scenario = scenario
-        self._comm = comm
         self._buffers = buffers
         self._progress_file = rundir / "progress"
         self._progress = np.memmap(self._progress_file, np.int64, "w+", shape=(comm.size, 2))
         self._templates = build_templates()
-        self._hosts: list[HostProcess] = fork_hosts(comm.size)
+        self._names = [peer.name for peer in comm.peers]
+        self._hosts = dict(zip(self._names, fork_hosts(comm.size), strict=True))
+        self._operations = 0
+        self._out_of_step = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for host in self._hosts:
-            with suppress(OSError):
-                host.send(Stop())
+        for host in self._hosts.values():
+            send(host, Stop())
         deadline = time.monotonic() + AFTER_FAILURE_S
-        for host in self._hosts:
+        for host in self._hosts.values():
             host.process.join(max(0.0, deadline - time.monotonic()))
             if host.process.is_alive():
                 host.process.kill()
@@ -75,23 +91,28 @@ class Ranks:
 
     @property
     def pids(self) -> dict[int, int]:
-        """Process id of each rank's endpoint."""
-        return {host.rank: host.process.pid for host in self._hosts if host.process.pid is not None}
+        """Process id of the endpoint of each rank of the first communicator."""
+        return {host.rank: host.process.pid for host in self._hosts.values() if host.process.pid is not None}
 
     @property
     def controls(self) -> dict[int, Connection]:
-        """The pipe to each rank's endpoint over which live faults are asked for."""
-        return {host.rank: host.control for host in self._hosts}
+        """The pipe to each endpoint over which live faults are asked for, by rank of the first communicator."""
+        return {host.rank: host.control for host in self._hosts.values()}
+
+    @property
+    def names(self) -> list[str]:
+        """The host of each rank of ``comm``."""
+        return [peer.name for peer in self.comm.peers]
 
     def enter(self, namespaces: list[str], interfaces: list[str], impairments: tuple[ImpairmentSpec, ...]) -> None:
         """Every endpoint enters its host, opens its ring and joins the trees; returns when all are ready."""
-        for host in self._hosts:
-            self._send(
+        for host in self._hosts.values():
+            send(
                 host,
                 HostSetup(
                     namespace=namespaces[host.rank],
                     interface=interfaces[host.rank],
-                    comm=self._comm,
+                    comm=self.comm,
                     rank=host.rank,
                     config=self._scenario.protocol,
                     templates=dict(self._templates),
@@ -102,81 +123,117 @@ class Ranks:
                 ),
             )
         self._all_ready()
+        for name, how in self.gone.items():
+            raise ExperimentFailed(f"{name}: {how}")
 
-    @staticmethod
-    def _send(host: HostProcess, command: HostSetup | RunOperation | Go | Stop) -> None:
-        """Give a command. That the endpoint has died is told by whoever reads its answer."""
-        with suppress(BrokenPipeError):
-            host.send(command)
+    def assemble(self) -> Communicator:
+        """The communicator of all whose endpoints are there: a new one after a failure, or where one has ended.
 
-    def _all_ready(self) -> None:
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        for host in self._hosts:
-            if not host.pipe.poll(max(0.0, deadline - time.monotonic())):
-                raise ExperimentFailed(f"the endpoint of rank {host.rank} was not ready in {READY_TIMEOUT_S:g} s")
-            self._expect(host, Ready)
+        :class:`Refused` where nobody is left.
+        """
+        self._look_for_the_dead(self.names)
+        while self._out_of_step or self.gone.keys() & set(self.names):
+            lost = [peer.rank for peer in self.comm.peers if peer.name in self.gone]
+            if len(lost) == self.comm.size:
+                raise Refused(f"no endpoint is left: {self.names[0]}: {self.gone[self.names[0]]}")
+            self.comm = self.comm.shrink(lost)
+            for rank, name in enumerate(self.names):
+                send(self._hosts[name], Regroup(self.comm, rank, self._operations + 1))
+            self._out_of_step = False
+            self._all_ready()
+        return self.comm
+
+    def _look_for_the_dead(self, names: Iterable[str]) -> None:
+        for name in names:
+            process = self._hosts[name].process
+            if not process.is_alive():
+                self.gone.setdefault(name, ending(process.exitcode))
 
     def run(self, algorithm: Collective, data: Data, report: Report, begins: Callable[[int], None]) -> list[RankResult]:
-        """One operation on all ranks, in rank order; the buffers then hold what was received.
+        """One operation of ``comm``, as :meth:`assemble` gave it; the buffers then hold what was received.
 
-        ``begins`` is told the time of the common start (monotonic ns), shortly before it.
+        The results are in rank order; that of a rank whose endpoint has ended says how. ``begins`` is told the time of
+        the common start (monotonic ns), shortly before it.
         """
-        self._buffers.prepare(algorithm, data)
-        for host in self._hosts:
-            files = self._buffers.data(host.rank), self._buffers.received(host.rank)
-            self._send(host, RunOperation(algorithm.name, *files))
-        self._all_ready()
-        begun = self._progress[:, 1].copy()
-        start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * self._comm.size) * 1e9)
+        self._operations += 1
+        self.cancelled = None
+        names, size = self.names, self.comm.size
+        self._buffers.prepare(algorithm, data, size)
+        for rank, name in enumerate(names):
+            files = self._buffers.data(rank), self._buffers.received(rank)
+            send(self._hosts[name], RunOperation(algorithm.name, *files))
+        ready = self._all_ready()
+        start = time.monotonic_ns() + int((LEAD_S + LEAD_PER_RANK_S * size) * 1e9)
         begins(start)
-        for host in self._hosts:
-            self._send(host, Go(start))
-        senders = algorithm.roots(self._comm.size)
-        chunks = -(-data.size // self._comm.mtu) * (senders * self._comm.size - senders)
-        return self._collect(lambda: self._tell(report, begun, chunks))
+        if ready:
+            for name in names:
+                send(self._hosts[name], Go(start))
+        senders = algorithm.roots(size)
+        chunks = -(-data.size // self.comm.mtu) * (senders * size - senders)
+        begun = self._progress[:, 1].copy()
+        found = self._collect(lambda: self._tell(report, begun, chunks))
+        self._out_of_step = any(result.failure is not None for result in found)
+        return found
 
     def _tell(self, report: Report, begun: np.ndarray, chunks: int) -> None:
-        phase = PHASES[int(np.bincount(self._progress[:, 0]).argmax())]
-        report(phase.value, int((self._progress[:, 1] - begun).sum()), chunks)
+        present = [self._hosts[name].rank for name in self.names]
+        phase = PHASES[int(np.bincount(self._progress[present, 0]).argmax())]
+        report(phase.value, int((self._progress[present, 1] - begun[present]).sum()), chunks)
+
+    def _present(self) -> dict[str, HostProcess]:
+        return {name: self._hosts[name] for name in self.names if name not in self.gone}
+
+    def _all_ready(self) -> bool:
+        """Wait until the ranks are ready; whether all are. Who is not is gone."""
+        muster = Muster(self._present(), Ready)
+        until = time.monotonic() + READY_TIMEOUT_S
+        while muster.wait(until):
+            until = min(until, time.monotonic() + STRAGGLER_S)
+        muster.fence()
+        self.gone |= muster.gone
+        return not muster.gone
 
     def _collect(self, look: Callable[[], None]) -> list[RankResult]:
-        """Every rank's result. Once one has failed the others end soon, or are told to; who does not then is named."""
-        results: dict[int, RankResult] = {}
-        deadline: float | None = None
-        told = False
-        waiting = {host.pipe: host for host in self._hosts}
-        while waiting:
-            for ready in wait(list(waiting), LOOK_S):
-                host = waiting.pop(ready)  # type: ignore[call-overload]
-                results[host.rank] = self._expect(host, RankResult)
-                if results[host.rank].failure is not None and deadline is None:
-                    deadline = time.monotonic() + AFTER_FAILURE_S + self._scenario.peer_timeout_ns / 1e9
-            look()
-            if not waiting or deadline is None or time.monotonic() <= deadline:
-                continue
-            if told:
-                raise ExperimentFailed(f"{self._named(waiting.values())}: no answer, the endpoint seems to be stopped")
-            for host in waiting.values():
-                self._send(host, Stop())  # it answers with what it has, then ends
-            deadline, told = time.monotonic() + AFTER_FAILURE_S, True
-        return [results[rank] for rank in sorted(results)]
+        """The result of every rank. Once one has failed, or is gone, the others have a time to end; then they must."""
+        muster = Muster(self._present(), RankResult)
+        patience = AFTER_FAILURE_S + Timing.of(self.comm, self._scenario.protocol).peer_timeout_ns / 1e9
+        abort = self._first_missing()
+        until = None if abort is None else time.monotonic()
+        while muster.waiting:
+            try:
+                for name in muster.wait(until, look):
+                    failed = name in muster.gone or muster.answers[name].failure is not None
+                    if failed and until is None:
+                        until = time.monotonic() + patience
+            except Cancelled as stop:
+                self.cancelled = str(stop)
+                abort, until = Abort(self.cancelled), time.monotonic()
+            if until is not None and time.monotonic() >= until:
+                self.gone |= muster.gone
+                self._end(muster, abort or self._first_missing() or Abort("others have given up"))
+        self.gone |= muster.gone
+        return [
+            muster.answers[name] if name in muster.answers else _missing(rank, self.gone[name])
+            for rank, name in enumerate(self.names)
+        ]
 
-    def _named(self, hosts: Iterable[HostProcess]) -> str:
-        return ", ".join(f"{self._comm.peers[host.rank].name} (rank {host.rank})" for host in hosts)
+    def _end(self, muster: Muster[RankResult], abort: Abort) -> None:
+        """Have everybody answer now who has not."""
+        for name in muster.waiting:
+            send(self._hosts[name], abort)
+        until = time.monotonic() + ANSWER_S
+        while muster.wait(until):
+            continue
+        muster.fence()
 
-    def _expect(self, host: HostProcess, kind: type[_T]) -> _T:
-        """The next answer of a host; :class:`ExperimentFailed` with its last words if it crashed or was killed."""
-        name = self._named([host])
-        try:
-            answer = host.pipe.recv()
-        except (EOFError, OSError):
-            host.process.join(1.0)
-            raise ExperimentFailed(
-                f"the endpoint of {name} ended unasked with status {host.process.exitcode}"
-            ) from None
-        if isinstance(answer, Crashed):
-            sys.stderr.write(answer.trace)
-            raise ExperimentFailed(f"the endpoint of {name} crashed: {answer.trace.splitlines()[-1]}")
-        if not isinstance(answer, kind):
-            raise ExperimentFailed(f"the endpoint of {name} answered {answer!r}")
-        return answer
+    def _first_missing(self) -> Abort | None:
+        """What to tell the others of somebody who is gone."""
+        for rank, name in enumerate(self.names):
+            if name in self.gone:
+                return Abort(self.gone[name], rank)
+        return None
+
+
+def _missing(rank: int, how: str) -> RankResult:
+    """What is there to say of a rank that cannot say it itself."""
+    return RankResult(rank, [], (how, rank), {}, ring_dropped=0, cpu_seconds=0.0, gone=how)

@@ -88,6 +88,10 @@ class Run(_Value):
     ``port_mismatches`` is empty where the kernel and OpenFlow agree at both ends of every link. ``injected`` counts
     packets hit by impairments, by kind; which they were is in the result folder.
 
+    ``hosts`` has the host of each rank where not all of the summary's took part, since endpoints had ended; ``missing``
+    are those whose endpoints ended in this very operation, and ``failures`` has what each rank says of one that failed,
+    by host.
+
     ``cpu`` has seconds by part: ``endpoints`` are the hosts' programs. For an external program ``seconds`` is what it
     says of itself, without its start-up; ``extra_seconds`` has what else it says, or was seen to take, by its name.
     """
@@ -95,10 +99,13 @@ class Run(_Value):
     algorithm: str
     iteration: int = Field(ge=1)
     ranks: int
+    hosts: list[str] = []
     bytes_per_rank: int
     verified: bool
     wrong_bytes: int = 0
     error: str | None = None
+    missing: list[str] = []
+    failures: dict[str, str] = {}
     seconds: float | None
     limit_seconds: float
     limit_ratio: float | None
@@ -117,7 +124,10 @@ class Run(_Value):
 
 
 class Skipped(_Value):
-    """An external program that was asked for and left out, with the reason and, where there is one, the cure."""
+    """What was asked for and left out, with the reason and, where there is one, the cure.
+
+    An external program that is not there or has failed, or operations whose root has ended.
+    """
 
     algorithm: str
     reason: str

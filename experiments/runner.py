@@ -136,7 +136,7 @@ def _experiment(
     if spec.delay_us and platform.delay is None:
         raise EnvironmentMissing("link delay: this kernel has no netem; leave the delay out, or delay at endpoints")
     with ExitStack() as stack:
-        buffers = Buffers(rundir / "buffers", comm.size)
+        buffers = Buffers(rundir / "buffers")
         ranks = stack.enter_context(Ranks(scenario, comm, rundir, buffers))  # forks, so first
         progress.phase("build", None)
         ovs = PrivateOvs(rundir / "ovs", platform.datapath_type)

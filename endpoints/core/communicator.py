@@ -6,7 +6,8 @@ queue pair numbers follow from the ranks, so a communicator is all that an endpo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 ROCE_MTUS = (256, 512, 1024, 2048, 4096)
 """Path MTUs that InfiniBand and RoCE know (IBTA vol. 1, 9.4), in bytes of payload."""
@@ -24,6 +25,11 @@ RC_BULK_QPN_BASE = 0x010000
 """``RC_BULK_QPN_BASE + peer`` is the queue pair over which a rank and rank ``peer`` WRITE into each other's buffers.
 
 One of its own, so that no message of the barrier or of a failure waits behind bulk data."""
+
+EPOCH_QPNS = 0x020000
+"""So far apart are the queue pair numbers of one communicator and of the one that it was shrunk to."""
+EPOCHS = 127
+"""After so many, numbers are used again: 24 bits have no more."""
 
 FRAME_OVERHEAD_UD = 70
 """Bytes around the payload of a multicast chunk: Ethernet 14, IPv4 20, UDP 8, BTH 12, DETH 8, ImmDt 4, ICRC 4."""
@@ -53,6 +59,7 @@ class Communicator:
 
     ``mtu`` is the path MTU in bytes of payload, ``rate_bps`` the rate of every host's link in bit/s, ``op_bits`` the
     bits of the immediate that carry the operation id (the other ``32 - op_bits`` number the chunk; PAPER 1.1: 8 + 24).
+    ``epoch`` says how often it has been shrunk.
     """
 
     peers: tuple[Peer, ...]
@@ -60,6 +67,7 @@ class Communicator:
     mtu: int
     rate_bps: int
     op_bits: int = 8
+    epoch: int = 0
 
     def __post_init__(self) -> None:
         if self.mtu not in ROCE_MTUS:
@@ -82,3 +90,28 @@ class Communicator:
     def chunk_bits(self) -> int:
         """Bits that number a chunk."""
         return 32 - self.op_bits
+
+    @property
+    def rc_qpn(self) -> int:
+        """What the numbers of the queue pairs for messages begin with: that of ``peer`` is so many above it."""
+        return RC_QPN_BASE + self.epoch % EPOCHS * EPOCH_QPNS
+
+    @property
+    def bulk_qpn(self) -> int:
+        """The same for the queue pairs of RDMA WRITEs."""
+        return RC_BULK_QPN_BASE + self.epoch % EPOCHS * EPOCH_QPNS
+
+    def shrink(self, lost: Collection[int]) -> Communicator:
+        """The communicator of all ranks but ``lost``, numbered densely in the same order (MPI_Comm_shrink of ULFM).
+
+        Its queue pairs are others, so that nothing that was sent before reaches them. ValueError for ranks that it does
+        not have, and where nobody is left.
+        """
+        strangers = sorted(set(lost) - set(range(self.size)))
+        if strangers:
+            raise ValueError(f"rank {strangers[0]}: this communicator has 0 to {self.size - 1}")
+        kept = [peer for peer in self.peers if peer.rank not in lost]
+        if not kept:
+            raise ValueError(f"all {self.size} ranks are lost: nobody is left")
+        peers = tuple(replace(peer, rank=rank) for rank, peer in enumerate(kept))
+        return replace(self, peers=peers, epoch=self.epoch + 1)

@@ -76,7 +76,7 @@ def nap_for(rq_depth: int, chunk_ns: int) -> int:
 class Loop:
     """``interrupt`` is a file descriptor whose readability ends :meth:`run_until`; ``nap_ns`` is :func:`nap_for`'s.
 
-    ``control`` is tended between turns, so within a nap of being readable.
+    Both it and ``control``, which is tended, are looked at between turns, so within a nap of being readable.
     """
 
     def __init__(
@@ -104,6 +104,7 @@ class Loop:
         self._poll.register(interrupt, select.POLLIN)
         self._control = control
         self._asked = select.poll()
+        self._asked.register(interrupt, select.POLLIN)
         if control is not None:
             for poll in (self._poll, self._asked):
                 poll.register(control.fileno(), select.POLLIN)
@@ -111,13 +112,20 @@ class Loop:
     def run_until(self, finished: Callable[[], bool], at_most: int | None = None) -> None:
         """Drive the station until ``finished``, the interrupt, or the time ``at_most`` (ns)."""
         while not finished():
-            if self._control is not None and self._asked.poll(0):
-                self._control.tend()
+            if self._interrupted():
+                return
             arrivals = self.turn()
             if finished() or self._sleep(arrivals, at_most):
                 return
             if at_most is not None and now_ns() >= at_most:
                 return
+
+    def _interrupted(self) -> bool:
+        """Whether the interrupt is there; the control is tended."""
+        asked = [fd for fd, _ in self._asked.poll(0)]
+        if self._control is not None and self._control.fileno() in asked:
+            self._control.tend()
+        return self._interrupt in asked
 
     def turn(self) -> Arrivals:
         """Receive, timers, transmit, events, once; what came."""

@@ -81,13 +81,36 @@ class Go:
 
 
 @dataclass(frozen=True, slots=True)
+class Abort:
+    """Give up the operation that is prepared or under way, for this reason; nothing where it has ended by itself."""
+
+    reason: str
+    suspect: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """Be ``rank`` of another communicator from now on, and answer :class:`Ready`.
+
+    Nothing of earlier operations goes on; the next one has the number ``first_op``. Live faults stay as they are.
+    """
+
+    comm: Communicator
+    rank: int
+    first_op: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End the process."""
 
 
+Command = HostSetup | RunOperation | Go | Abort | Regroup | Stop
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The endpoint is up (ring open, groups joined), or the operation is prepared (buffers in memory)."""
+    """The endpoint is up (ring open, groups joined) or regrouped, or the operation is prepared (buffers in memory)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +123,10 @@ class Crashed:
 
 @dataclass(frozen=True, slots=True)
 class RankResult:
-    """What one rank says of one operation; its buffer is judged by others. Times in monotonic ns."""
+    """What one rank says of one operation; its buffer is judged by others. Times in monotonic ns.
+
+    ``gone`` is how its process ended, said by whoever waited for it.
+    """
 
     rank: int
     phases: list[tuple[str, int]]
@@ -113,6 +139,7 @@ class RankResult:
     late_counts: tuple[int, ...] = ()
     """How often something waited, by class of ``io.lateness.BOUNDS_NS``."""
     hits: list[tuple[Any, ...]] = field(default_factory=list)
+    gone: str | None = None
 
 
 def enter_namespace(path: str) -> None:
@@ -137,7 +164,7 @@ class HostProcess:
     control: Connection
     """For ``io.live_faults``."""
 
-    def send(self, command: HostSetup | RunOperation | Go | Stop) -> None:
+    def send(self, command: Command) -> None:
         """Give a command."""
         self.pipe.send(command)
 
@@ -182,45 +209,61 @@ def _serve(setup: HostSetup, pipe: Connection, control: Connection) -> None:
         pipe.send(Ready())
         while True:
             host.loop.run_until(pipe.poll)
-            command = pipe.recv()
-            if isinstance(command, Stop):
-                return
-            host.prepare(command)
-            pipe.send(Ready())
-            host.loop.run_until(pipe.poll)
-            go = pipe.recv()
-            if isinstance(go, Stop):
-                return
-            pipe.send(host.run(go))
+            match pipe.recv():
+                case RunOperation() as command:
+                    host.prepare(command)
+                    pipe.send(Ready())
+                case Go() as command:
+                    host.run(command)
+                case Abort() as command:
+                    host.give_up(command)
+                case Regroup() as command:
+                    host.regroup(command)
+                    pipe.send(Ready())
+                case Stop():
+                    return
+            if host.result is not None:
+                pipe.send(host.result)
+                host.result = None
 
 
 class _Host:
-    """One endpoint with its ring, its faults and its share of the progress table."""
+    """One endpoint with its ring, its faults and its share of the progress table.
+
+    ``result`` is what there is to say of an operation that has ended.
+    """
 
     def __init__(self, setup: HostSetup, ring: Ring, interrupt: int, control: Connection) -> None:
         self._setup = setup
         self._ring = ring
-        self.endpoint = Endpoint(setup.comm, setup.rank, setup.config, setup.seed)
+        self._interrupt = interrupt
+        self._control = control
         self._faults: dict[Way, Impairer] = {"rx": _impairer(setup, "rx"), "tx": _impairer(setup, "tx")}
-        codec = Codec(setup.comm, setup.rank, setup.templates)
-        self._station = Station(self.endpoint, codec)
-        live = Control(control, self._faults, self._station)
+        self.result: RankResult | None = None
+        self.regroup(Regroup(setup.comm, setup.rank, first_op=1))
+        self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
+        self._under_way = False
+        self._failure: tuple[str, int | None] | None = None
+
+    def regroup(self, command: Regroup) -> None:
+        """Begin anew in a communicator; what injected faults hold back, and the ring, stay as they are."""
+        setup = self._setup
+        self._rank = command.rank
+        self.endpoint = Endpoint(command.comm, command.rank, setup.config, setup.seed, command.first_op)
+        self._station = Station(self.endpoint, Codec(command.comm, command.rank, setup.templates))
+        live = Control(self._control, self._faults, self._station)
         live.put_in_place()
         nap_ns = nap_for(setup.rq_depth, self.endpoint.timing.chunk_ns)
-        self.loop = Loop(self._station, ring, interrupt, self._on_event, nap_ns, live)
-        self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
-        self._ended = False
-        self._failure: tuple[str, int | None] | None = None
+        self.loop = Loop(self._station, self._ring, self._interrupt, self._on_event, nap_ns, live)
 
     def _on_event(self, event: Event) -> None:
         match event:
             case PhaseEntered(phase=phase):
                 self._progress[self._setup.rank, 0] = PHASES.index(phase)
             case Completed():
-                self._ended = True
+                self._under_way = False
             case Failed(reason=reason, suspect=suspect):
-                self._failure = reason, suspect
-                self._ended = True
+                self._under_way, self._failure = False, (reason, suspect)
 
     def prepare(self, command: RunOperation) -> None:
         """Have the buffers in memory: a page fault costs more than a packet."""
@@ -228,34 +271,45 @@ class _Host:
         buffer[:] = UNWRITTEN
         data = np.array(_map(command.data, "r"))
         self._operation = self.endpoint.prepare(partial(collective(command.algorithm).make, data=data, buffer=buffer))
-
-    def run(self, command: Go) -> RankResult:
-        """The prepared operation from start to end."""
-        self._ended, self._failure = False, None
-        counted, dropped = self._counters(), self._ring.statistics()[1]
+        self._under_way, self._failure = True, None
         for impairer in self._faults.values():
             impairer.log.clear()
-        cpu = time.process_time()
+        self.loop.lateness = Lateness()
+        self._counted, self._dropped = self._counters(), self._ring.statistics()[1]
+        self._cpu = time.process_time()
+
+    def run(self, command: Go) -> None:
+        """The prepared operation from its start until it ends, or something else is asked for."""
         self.loop.run_until(lambda: False, at_most=command.start_at)
-        self.loop.lateness = late = Lateness()
+        self.loop.lateness = Lateness()
         self.endpoint.begin(now_ns())
         self.loop.run_until(self._finished)
-        return RankResult(
-            rank=self._setup.rank,
+        if not self._under_way:
+            self._report()
+
+    def give_up(self, command: Abort) -> None:
+        """The operation ends here, if there still is one."""
+        if self._under_way:
+            self._under_way, self._failure = False, (command.reason, command.suspect)
+            self._report()
+
+    def _report(self) -> None:
+        self.result = RankResult(
+            rank=self._rank,
             phases=[(phase.value, at) for phase, at in self._operation.phases],
             failure=self._failure,
-            counters={name: n - counted.get(name, 0) for name, n in self._counters().items()},
-            ring_dropped=self._ring.statistics()[1] - dropped,
-            cpu_seconds=time.process_time() - cpu,
-            late_ns=late.longest_ns,
-            late_counts=tuple(late.counts),
+            counters={name: n - self._counted.get(name, 0) for name, n in self._counters().items()},
+            ring_dropped=self._ring.statistics()[1] - self._dropped,
+            cpu_seconds=time.process_time() - self._cpu,
+            late_ns=self.loop.lateness.longest_ns,
+            late_counts=tuple(self.loop.lateness.counts),
             hits=[(way, *hit) for way, impairer in self._faults.items() for hit in impairer.log],
         )
 
     def _finished(self) -> bool:
         counters = self.endpoint.counters
         self._progress[self._setup.rank, 1] = counters["chunks_received"] + counters["writes_received"]
-        return self._ended
+        return not self._under_way
 
     def _counters(self) -> dict[str, int]:
         total = dict(self.endpoint.counters)

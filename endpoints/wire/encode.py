@@ -14,14 +14,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from endpoints.core import layout
-from endpoints.core.communicator import (
-    MULTICAST_QPN,
-    RC_BULK_QPN_BASE,
-    RC_QPN_BASE,
-    Communicator,
-    GroupAddress,
-    Peer,
-)
+from endpoints.core.communicator import MULTICAST_QPN, Communicator, GroupAddress, Peer
 from endpoints.core.packets import U8, U32, Opcode, RcPacket, UdBurst, WriteBurst, packets_of, write_opcode
 from endpoints.wire.icrc import COVERED, HEADER_MASK, crc32
 
@@ -166,7 +159,7 @@ class Encoder:
         if opcode is _UD:
             to, qpn = _pick(self._comm.groups, destination, "multicast tree"), MULTICAST_QPN
         else:
-            base = RC_BULK_QPN_BASE if bulk else RC_QPN_BASE
+            base = self._comm.bulk_qpn if bulk else self._comm.rc_qpn
             to, qpn = _pick(self._comm.peers, destination, "rank"), base + self._own.rank
         head = bytearray(self._headers[opcode])
         pad = -length % 4

@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from endpoints.core import layout
-from endpoints.core.communicator import MULTICAST_QPN, RC_BULK_QPN_BASE, RC_QPN_BASE, Communicator
+from endpoints.core.communicator import MULTICAST_QPN, Communicator
 from endpoints.core.packets import U8, Aeth, Opcode, RcPacket, Reth
 from endpoints.wire.icrc import COVERED, HEADER_MASK, RESIDUE, crc32
 
@@ -37,6 +37,7 @@ class PacketReader:
         self._mtu = comm.mtu
         self._own_ip = comm.peers[rank].ip
         self._rank_of = {peer.ip: peer.rank for peer in comm.peers}
+        self._rc_qpn, self._bulk_qpn = comm.rc_qpn, comm.bulk_qpn
         self._groups = frozenset(group.ip for group in comm.groups)
 
     def read(self, frame: U8, length: int) -> Chunk | RcPacket | str:
@@ -85,13 +86,13 @@ class PacketReader:
             return refusal
         rank = self._rank_of[src]
         qpn = int.from_bytes(head[layout.BTH_QPN : layout.BTH_QPN + 3], "big")
-        known = (MULTICAST_QPN,) if datagram else (RC_QPN_BASE + rank, RC_BULK_QPN_BASE + rank)
+        known = (MULTICAST_QPN,) if datagram else (self._rc_qpn + rank, self._bulk_qpn + rank)
         if pkey != _DEFAULT_PKEY or qpn not in known:
             return "unknown_qp"
         if datagram:
             return _read_chunk(head, rank, length)
         packet = _read_rc(opcode, head, rank, frame[start : start + length])
-        packet.bulk = qpn >= RC_BULK_QPN_BASE
+        packet.bulk = qpn >= self._bulk_qpn
         return packet
 
 

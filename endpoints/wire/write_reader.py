@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from endpoints.core import layout
-from endpoints.core.communicator import RC_BULK_QPN_BASE, Communicator
+from endpoints.core.communicator import Communicator
 from endpoints.core.packets import U8, U32, WRITE_OPCODES, Opcode, Writes
 from endpoints.wire.icrc import COVERED, HEADER_MASK, RESIDUE, crc32
 
@@ -50,6 +50,7 @@ class WriteReader:
             fixed[start:stop] = 0
         template = np.frombuffer(templates[Opcode.RC_WRITE_MIDDLE], np.uint8)[_HEAD].copy()
         self._template, self._fixed = template.view(np.uint64), fixed[_HEAD].copy().view(np.uint64)
+        self._qpn = comm.bulk_qpn
         self._ones = HEADER_MASK[_HEAD].copy().view(np.uint64)
         own = comm.peers[rank].ip
         self._known = {
@@ -67,7 +68,7 @@ class WriteReader:
         good &= _u16(heads, layout.IP_TOTAL_LENGTH - COVERED) == size - layout.ETH_LEN
         good &= _u16(heads, layout.UDP_LENGTH - COVERED) == size - layout.ETH_LEN - layout.IP_LEN
         qpn = _u32(heads, layout.BTH_RESV8A - COVERED) & 0xFFFFFF
-        good &= qpn == self._sources(frames, at) + RC_BULK_QPN_BASE
+        good &= qpn == self._sources(frames, at) + self._qpn
         words |= self._ones
         where = np.flatnonzero(good)
         # Python's own integers and a plain loop: the CRC of 4 KiB costs less than an array operation.
@@ -78,7 +79,7 @@ class WriteReader:
     def _sources(self, frames: U8, at: Rows) -> npt.NDArray[np.int32]:
         """The sending ranks, a number that no connection has for strangers."""
         pairs = frames[at, layout.IP_SRC : layout.IP_SRC + 8].view(np.uint64)[:, 0].tolist()
-        return np.array([self._known.get(pair, -RC_BULK_QPN_BASE) for pair in pairs], np.int32)
+        return np.array([self._known.get(pair, -self._qpn) for pair in pairs], np.int32)
 
     def columns(self, frames: U8, at: Rows) -> Writes:
         """What the rows ``at`` hold, all of them packets of WRITEs that have been checked."""

@@ -31,6 +31,7 @@ class TimedReport(Protocol):
 def observe(
     scenario: Scenario,
     run: Run,
+    hosts: Sequence[str],
     reports: Sequence[TimedReport],
     watched: Watched,
     counted: Mapping[str, Counters],
@@ -38,14 +39,16 @@ def observe(
     *,
     quiet: bool,
 ) -> Observed:
-    """``counted`` is what every interface counted during the operation, by name; ``quiet`` if then nothing moved."""
-    names = [host.name for host in scenario.by_rank]
-    ports = {name for name in counted if name not in {interface(host, 0) for host in names}}
+    """``counted`` is what every interface counted during the operation, by name; ``quiet`` if then nothing moved.
+
+    ``hosts`` has the host of each rank that took part.
+    """
+    ports = {name for name in counted if name not in {interface(host, 0) for host in scenario.fabric.host}}
     elapsed_ns = run.seconds * 1e9 if run.seconds else float(watched.after.at_ns - watched.before.at_ns)
     switching = watched.switching
     chunk_ns = wire_ns(scenario.mtu + FRAME_OVERHEAD_UD, scenario.link_rate_bps)
     dropped = {name: c.rx_dropped + c.tx_dropped for name, c in counted.items()}
-    rings = {names[report.rank]: report.ring_dropped for report in reports if report.ring_dropped}
+    rings = {hosts[report.rank]: report.ring_dropped for report in reports if report.ring_dropped}
     sockets = {port: drops for port, drops in watched.socket_drops.items() if port in ports}
     everywhere = Counter[str](dropped) + Counter(rings) + Counter(sockets) + Counter(watched.queue_drops)
     everywhere += Counter(watched.injected_drops)
@@ -61,7 +64,7 @@ def observe(
         unread_bytes={port: waiting for port, waiting in watched.waiting.items() if port in ports},
         switch_busy=None if switching is None else (switching.ran_ns + switching.waited_ns) / elapsed_ns,
         host_waited=watched.host_waited_ns / elapsed_ns,
-        late_s={names[report.rank]: report.late_ns / 1e9 for report in reports},
+        late_s={hosts[report.rank]: report.late_ns / 1e9 for report in reports},
         socket_drops=sockets,
         ring_drops=rings,
         kernel_drops={name: count for name, count in dropped.items() if count > 0 and name not in dead},

@@ -26,6 +26,7 @@ class Report:
     counters: dict[str, int] = field(default_factory=lambda: {"rc_received": 1})
     ring_dropped: int = 0
     hits: list[tuple[Any, ...]] = field(default_factory=list)
+    gone: str | None = None
 
 
 def finished(rank: int, *ends_ms: int) -> Report:
@@ -144,6 +145,32 @@ def test_a_host_that_received_nothing_is_named_whatever_it_says_of_others() -> N
         finished(3, 0, 1, 2, 3),
     ]
     assert judge.diagnosis(reports, NAMES) == "h2 (rank 1) received not a single packet; 3 of 4 ranks gave up"
+
+
+def test_a_host_whose_endpoint_has_ended_is_named_whatever_others_say() -> None:
+    how = "its endpoint was killed by SIGKILL"
+    reports = [
+        failed(0, "rank 1 does not answer", 1),
+        failed(1, "rank 0 does not answer", 0, heard=0),
+        Report(2, failure=(how, 2), counters={}, gone=how),
+        finished(3, 0, 1, 2, 3),
+    ]
+    assert judge.diagnosis(reports, NAMES) == f"h3 (rank 2) is missing: {how}; 2 of the 3 others gave up"
+
+
+def test_every_rank_that_failed_says_why_and_names_whom_it_accuses() -> None:
+    how = "its endpoint was killed by SIGKILL"
+    reports = [
+        failed(0, "rank 2 does not answer", 2),
+        failed(1, "heard nothing from any rank", 1),
+        Report(2, failure=(how, 2), gone=how),
+        finished(3, 0, 1, 2, 3),
+    ]
+    assert judge.complaints(reports, NAMES) == {
+        "h1": "h3 (rank 2): rank 2 does not answer",
+        "h2": "heard nothing from any rank",
+        "h3": how,
+    }
 
 
 def test_a_chunk_is_a_packet_too() -> None:

@@ -51,8 +51,8 @@ class Scripted:
 
 @pytest.fixture
 def buffers(tmp_path: Path) -> Buffers:
-    made = Buffers(tmp_path / "buffers", len(PLACES))
-    made.prepare(Scripted([]).entry("any"), Data(1000, 1))
+    made = Buffers(tmp_path / "buffers")
+    made.prepare(Scripted([]).entry("any"), Data(1000, 1), len(PLACES))
     return made
 
 
@@ -70,8 +70,8 @@ def test_a_program_is_started_once_has_a_folder_of_its_own_and_ends_with_the_run
         for _ in range(2):
             assert ours.ready(entry)
             assert ours.run(entry, buffers, 1.0) == (Measured(0.5, 0.1), None)
-            assert buffers.wrong_bytes(entry, Data(1000, 1)) == 0
-            assert buffers.wrong_bytes(entry, Data(1000, 2)) > 1900, "compared with what was really sent"
+            assert buffers.wrong_bytes(entry, Data(1000, 1), len(PLACES)) == 0
+            assert buffers.wrong_bytes(entry, Data(1000, 2), len(PLACES)) > 1900, "compared with what was really sent"
     assert program.diary == ["started", "ran", "ran", "ended"]
     [site] = program.sites
     assert site.places == PLACES

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from endpoints.core import layout
 from endpoints.core.communicator import Communicator, GroupAddress, Peer
-from endpoints.core.packets import Aeth, Batch, Opcode, RcPacket, Reth, UdBurst
+from endpoints.core.packets import Aeth, Batch, Opcode, RcPacket, Reth, UdBurst, WriteBurst
 from endpoints.wire.codec import Codec, stack
 from endpoints.wire.icrc import COVERED, HEADER_MASK, crc32
 from endpoints.wire.templates import build_templates
@@ -160,6 +160,23 @@ def test_refused_full_chunks_are_counted_each_under_its_reason():
     assert batch.rejected == {"bad_icrc": 1, "unknown_peer": 1, "own": 1}
     assert batch.chunks.psn.tolist() == [0, 1, 3, 4, 7, 8, 9]
     assert batch.chunks.src.tolist() == [1] * 7
+
+
+def writes(codec: Codec, peer: int) -> list[bytes]:
+    """Full packets of an RDMA WRITE and a shorter last one."""
+    payload = np.zeros(3 * MTU - 5, np.uint8)
+    burst = WriteBurst(peer, 7, Reth(0, 1, len(payload)), 9, payload, 0, 3)
+    return [bytes(frame) for frame in codec.encode_write(burst)]
+
+
+def test_what_was_sent_before_a_communicator_shrank_meets_no_queue_pair_of_the_smaller_one():
+    shrunk = COMM.shrink({4})
+    after, receiver = Codec(shrunk, 1, TEMPLATES), Codec(shrunk, 3, TEMPLATES)
+    old = [*writes(SENDER, 3), reliable(), reliable(Opcode.RC_ACKNOWLEDGE)]
+    assert receiver.decode(*stack(old, MTU)).rejected == {"unknown_qp": len(old)}
+    new = receiver.decode(*stack([*writes(after, 3), reliable(codec=after)], MTU))
+    assert (new.rejected, len(new.writes), [packet.peer for packet in new.rc]) == ({}, 3, [1])
+    assert set(new.writes.src.tolist()) == {1}
 
 
 def test_fields_that_a_network_may_change_are_ignored():

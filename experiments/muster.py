@@ -1,0 +1,104 @@
+"""Waiting for the answers of endpoints: who gives one, who has ended instead, and who is ended since none comes.
+
+An endpoint that has not answered in time is ended before anybody goes on without it (fencing): it might be stopped, and
+wake up among others that have stopped reckoning with it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from typing import Generic, TypeVar
+
+from endpoints.io.process import Command, Crashed, HostProcess
+from experiments.errors import ExperimentFailed
+
+LOOK_S = 0.1
+END_S = 5.0
+"""For a process to be collected that has closed its end of the pipe, or has been killed."""
+
+T = TypeVar("T")
+
+
+def send(host: HostProcess, command: Command) -> None:
+    """Give a command. That the endpoint has ended is told by whoever waits for its answer."""
+    with suppress(OSError):
+        host.send(command)
+
+
+def ending(exit_code: int | None) -> str:
+    """How a process ended, by its exit code as ``multiprocessing`` has it: ``its endpoint was killed by SIGKILL``."""
+    if exit_code is not None and exit_code < 0:
+        with suppress(ValueError):
+            return f"its endpoint was killed by {signal.Signals(-exit_code).name}"
+    return f"its endpoint ended unasked with status {exit_code}"
+
+
+class Muster(Generic[T]):
+    """Waits for one answer of a ``kind`` from each of ``hosts``, which are by name.
+
+    ``answers`` has those that came, ``gone`` says of the others how they ended.
+    """
+
+    def __init__(self, hosts: Mapping[str, HostProcess], kind: type[T]) -> None:
+        self.answers: dict[str, T] = {}
+        self.gone: dict[str, str] = {}
+        self._kind = kind
+        self._hosts = hosts
+        self._waiting = {host.pipe: name for name, host in hosts.items()}
+
+    @property
+    def waiting(self) -> list[str]:
+        """Of whom there is no word yet."""
+        return list(self._waiting.values())
+
+    def wait(self, until: float | None = None, look: Callable[[], object] = lambda: None) -> list[str]:
+        """Wait for some answers, not beyond ``until`` (monotonic seconds); of whom there is word now: nobody by then.
+
+        ``look`` is called at least every ``LOOK_S``; what it raises is passed on, and the muster may go on.
+        """
+        news: list[str] = []
+        while self._waiting and not news:
+            rest = LOOK_S if until is None else min(LOOK_S, until - time.monotonic())
+            for pipe in wait(list(self._waiting), max(0.0, rest)):
+                name = self._waiting.pop(pipe)  # type: ignore[call-overload]
+                self._hear(name)
+                news.append(name)
+            look()
+            if until is not None and time.monotonic() >= until:
+                break
+        return news
+
+    def fence(self) -> None:
+        """End all who have not answered."""
+        for name in self.waiting:
+            host = self._hosts[name]
+            host.process.kill()
+            host.process.join(END_S)
+            self.gone[name] = "its endpoint did not answer, and was ended"
+        self._waiting.clear()
+
+    def _hear(self, name: str) -> None:
+        """Take the answer of a host; :class:`ExperimentFailed` with its last words if it crashed."""
+        host = self._hosts[name]
+        try:
+            answer = host.pipe.recv()
+        except (EOFError, OSError):
+            self.gone[name] = ending(_collected(host.process))
+            return
+        if isinstance(answer, Crashed):
+            sys.stderr.write(answer.trace)
+            raise ExperimentFailed(f"the endpoint of {name} crashed: {answer.trace.splitlines()[-1]}")
+        if not isinstance(answer, self._kind):
+            raise ExperimentFailed(f"the endpoint of {name} answered {answer!r}")
+        self.answers[name] = answer
+
+
+def _collected(process: ForkProcess) -> int | None:
+    process.join(END_S)
+    return process.exitcode
