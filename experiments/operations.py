@@ -192,6 +192,7 @@ class Operations:
             moved.interfaces,
             self._platform.datapath,
             quiet=moved.quiet,
+            disturbed=self._faults.disturbed(seen.watched.before.at_ns, seen.watched.after.at_ns),
         )
         probed = assess_probe(self.probe_bps, self._scenario.link_rate_bps)
         return result.model_copy(update={"fidelity": combine((assess(observed), probed))})

@@ -13,6 +13,7 @@ from typing import Self
 
 from experiments.errors import EnvironmentMissing, TreecastError
 from experiments.faults.book import Book, Entry, State, Task
+from experiments.faults.disturbed import disturbed
 from experiments.faults.fault import Fault
 from experiments.faults.mechanism import Mechanism
 from experiments.faults.reconcile import rows
@@ -82,6 +83,11 @@ class Director:
             for entry in self._book.live:
                 self._look(entry)
             return self._book.entries
+
+    def disturbed(self, since_ns: int, until_ns: int) -> dict[str, str]:
+        """The fault that stopped or killed a host's endpoint in that time, by host."""
+        with self._changed:
+            return disturbed(self._book.entries, since_ns, until_ns)
 
     def rows(self) -> list[FaultRow]:
         """The account of every fault so far."""

@@ -38,10 +38,11 @@ def observe(
     datapath: Literal["kernel", "user"],
     *,
     quiet: bool,
+    disturbed: Mapping[str, str],
 ) -> Observed:
     """``counted`` is what every interface counted during the operation, by name; ``quiet`` if then nothing moved.
 
-    ``hosts`` has the host of each rank that took part.
+    ``hosts`` has the host of each rank that took part, ``disturbed`` those that a fault has stopped, and which.
     """
     ports = {name for name in counted if name not in {interface(host, 0) for host in scenario.fabric.host}}
     elapsed_ns = run.seconds * 1e9 if run.seconds else float(watched.after.at_ns - watched.before.at_ns)
@@ -65,6 +66,7 @@ def observe(
         switch_busy=None if switching is None else (switching.ran_ns + switching.waited_ns) / elapsed_ns,
         host_waited=watched.host_waited_ns / elapsed_ns,
         late_s={hosts[report.rank]: report.late_ns / 1e9 for report in reports},
+        disturbed={host: fault for host, fault in disturbed.items() if host in hosts},
         socket_drops=sockets,
         ring_drops=rings,
         kernel_drops={name: count for name, count in dropped.items() if count > 0 and name not in dead},

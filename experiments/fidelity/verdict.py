@@ -44,6 +44,8 @@ class Observed:
 
     ``limit_ratio`` is the part of the limit that it took; ``unread_bytes`` the most memory that waited at each port of
     a switch; ``late_s`` by host; drops by interface or host; ``oversleep_s`` what the protocol's timers allow for.
+    ``disturbed`` has the hosts that a declared fault stopped or killed, and which: what they did late, and what found
+    their receive queues full, is its effect, and no fault of the machine.
     ``down_drops`` has the ends of links that were down, with the drops that were counted there, if only none;
     ``queue_fill`` the parts of links' queues that were full, ``send_buffer_fill`` that of the switches' send buffer.
     """
@@ -58,6 +60,7 @@ class Observed:
     switch_busy: float | None = None
     host_waited: float = 0.0
     late_s: Mapping[str, float] = field(default_factory=dict)
+    disturbed: Mapping[str, str] = field(default_factory=dict)
     socket_drops: Mapping[str, int] = field(default_factory=dict)
     ring_drops: Mapping[str, int] = field(default_factory=dict)
     kernel_drops: Mapping[str, int] = field(default_factory=dict)
@@ -74,8 +77,9 @@ class Observed:
 
     @property
     def latest(self) -> tuple[float, str]:
-        """The longest that something due waited, and the host."""
-        host, late = max(self.late_s.items(), key=lambda item: item[1], default=("", 0.0))
+        """The longest that something due waited, and the host, of those that no fault has stopped."""
+        judged = {host: late for host, late in self.late_s.items() if host not in self.disturbed}
+        host, late = max(judged.items(), key=lambda item: item[1], default=("", 0.0))
         return late, host
 
     @property
@@ -167,8 +171,9 @@ def _overload(seen: Observed, seconds: float) -> Iterator[str]:
         yield f"switches fell behind, frames lay unread for {lag * 1e3:.0f} ms at {port}{_busy(seen)}: {_slower(seen)}"
     if seen.socket_drops:
         yield f"switches had no time to read, {_sum(seen.socket_drops)} lost{_busy(seen)}: {_slower(seen)}"
-    if seen.ring_drops:
-        yield f"receive queues were full, {_sum(seen.ring_drops)} lost: raise rq_depth, or {_slower(seen)}"
+    full = {host: count for host, count in seen.ring_drops.items() if host not in seen.disturbed}
+    if full:
+        yield f"receive queues were full, {_sum(full)} lost: raise rq_depth, or {_slower(seen)}"
     if seen.kernel_drops:
         yield f"the kernel dropped frames between interfaces, {_sum(seen.kernel_drops)}: {_slower(seen)}"
     if seen.send_buffer_fill > FULL:
@@ -185,7 +190,11 @@ def _overload(seen: Observed, seconds: float) -> Iterator[str]:
 
 
 def _remarks(seen: Observed) -> Iterator[str]:
-    """What is true of the network, not of the emulation, and explains a result."""
+    """What is true of the network and of declared faults, not of the emulation, and explains a result."""
+    for host, fault in seen.disturbed.items():
+        late, dropped = seen.late_s.get(host, 0.0), seen.ring_drops.get(host, 0)
+        full = f", and {dropped} frames found its receive queue full" if dropped else ""
+        yield f"{fault} accounts for {host}, late by {late * 1e3:.0f} ms{full}"
     fill, port = seen.fullest
     if fill > FULL:
         yield f"the queue at {port} was {fill:.0%} full, and what finds it full is dropped: raise --queue to avoid that"

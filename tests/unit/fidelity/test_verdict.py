@@ -54,6 +54,26 @@ def test_each_effect_alone_is_an_overload_and_says_what_to_do(
         assert word in reason
 
 
+def test_what_a_declared_fault_stopped_is_its_effect_and_only_the_others_are_judged() -> None:
+    stopped = replace(
+        TRUE,
+        late_s={"h1": 0.017, "h3": 0.3},
+        ring_drops={"h3": 2},
+        disturbed={"h3": "fault 1 (host h3 stop for 300ms)"},
+    )
+    verdict = assess(stopped)
+    assert verdict.verdict == "valid"
+    assert verdict.reasons == [
+        "fault 1 (host h3 stop for 300ms) accounts for h3, late by 300 ms, and 2 frames found its receive queue full"
+    ]
+    assert verdict.figures["late_ms"] == 17
+    for change in ({"late_s": {"h1": 0.2, "h3": 0.3}}, {"ring_drops": {"h1": 1, "h3": 2}}):
+        other = assess(replace(stopped, **change))
+        assert other.verdict == "overloaded"
+        assert "h1" in other.reasons[0]
+        assert "h3" not in other.reasons[0]
+
+
 def test_the_suggested_rate_is_what_was_carried_less_a_reserve() -> None:
     slow = replace(TRUE, rate_bps=200_000_000, limit_ratio=0.5, unread_bytes={"c0-eth1": 1000 * FULL_FRAME})
     assert "--bw 70 or less" in assess(slow).reasons[0]
