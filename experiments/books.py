@@ -5,7 +5,8 @@ multicast chunks and WRITEs that endpoints miss are covered by drops at places t
 switches' receive sockets, interfaces, hosts' receive queues (``packets.lost`` has what faults took away already taken
 off). One frame that a switch drops may be missed by many hosts, so that any such drop covers what is missing. A link
 that was down is a cause, too, and one that cannot always be counted: what waits in the queue of an interface that goes
-down is gone without a trace, and so is what a switch would have sent. Pure.
+down is gone without a trace, and so is what a switch would have sent. So is what an
+ovs-vswitchd held that was killed. Pure.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ def link_gaps(fabric: Fabric, counted: Mapping[str, Counters], dead: Collection[
             yield f"{what} on link {link_key(node, peer)}: {sender.tx_packets} sent, {receiver.rx_packets} received"
 
 
-def unexplained(packets: Packets, drops: Mapping[str, int], dead: Collection[str] = ()) -> Iterator[str]:
-    """A line if endpoints miss packets, nobody (``drops`` by place) has dropped any, and no link was down."""
-    if packets.lost and not sum(drops.values()) and not dead:
+def unexplained(
+    packets: Packets, drops: Mapping[str, int], dead: Collection[str] = (), *, replaced: bool = False
+) -> Iterator[str]:
+    """A line if endpoints miss packets, nobody (``drops`` by place) has dropped any, and no link was down.
+
+    ``replaced`` if another ovs-vswitchd took over meanwhile.
+    """
+    if packets.lost and not sum(drops.values()) and not dead and not replaced:
         yield f"{packets.lost} packets are missing at hosts: no queue, socket, interface or fault accounts for them"

@@ -168,7 +168,7 @@ def _experiment(
 
         features = features_of(platform.features.items())
         links = LinkImpairments(fabric, spec, features, net.namespace_of, scenario.seed)
-        sampler = Sampler(ovs.pids["ovs-vswitchd"], ranks.pids, links.injected)
+        sampler = Sampler(lambda: ovs.pids["ovs-vswitchd"], ranks.pids, links.injected)
 
         def check() -> None:
             """What the endpoints would not miss, or only after their patience and as somebody else's fault."""

@@ -47,6 +47,7 @@ class Endpoint:
         self.config = config or ProtocolConfig()
         self.timing = Timing.of(comm, self.config)
         self.counters: Counter[str] = Counter()
+        self.heard_at = 0
         self.operation: Operation | None = None
         self.lossy = False
         """Whether packets were lost in this operation or the one before it: messages then go out twice, since one that
@@ -104,6 +105,8 @@ class Endpoint:
         """Take a batch of frames as the wire decoded it."""
         if batch.rejected:
             self.counters.update(batch.rejected)
+        if batch.chunks is not None or batch.writes is not None or batch.rc:
+            self.heard_at = now
         if batch.chunks is not None and len(batch.chunks):
             self.counters["chunks_received"] += len(batch.chunks)
             if self.operation is None or self.operation.phase in FINAL:

@@ -68,6 +68,7 @@ class ReliableMulticast(Lifecycle):
             placement=self.placement,
             wire=self,
             piece=services.config.read_chunks,
+            window=services.config.read_window,
         )
         self._has_token = self._turn is not None and self._turn.position == 0
         self._token_passed = False
@@ -167,7 +168,7 @@ class ReliableMulticast(Lifecycle):
         elif self.phase is Phase.RECOVERY:
             self._recovery.multicast_arrived(now)
         self._check_complete(now)
-        self._supplier.progress()
+        self.after_batch()
 
     def _after_progress(self, now: int) -> None:
         if not self._ends_seen and self.placement.all_ends_seen():
@@ -207,8 +208,10 @@ class ReliableMulticast(Lifecycle):
         self._check_complete(now)
 
     def after_batch(self) -> None:
-        """Announce what it brought in one message to each who waits, not one for each chunk."""
+        """Announce what it brought in one message to each who waits, not one for each chunk; and READ on."""
         self._supplier.progress()
+        if self.phase in RECEIVING:
+            self._recovery.read_on()
 
     def on_read_refused(self, peer: int, context: int, now: int) -> None:
         """The supplier has finished the operation."""
@@ -238,7 +241,7 @@ class ReliableMulticast(Lifecycle):
             case Timer.LOOK:
                 self._on_look(now)
             case Timer.PATIENCE:
-                self._try_recovery(lambda: self._recovery.impatient(now, self._s.timing.patience_ns), now)
+                self._on_patience(now)
             case Timer.DEADLINE:
                 self._on_deadline(now)
 
@@ -259,6 +262,10 @@ class ReliableMulticast(Lifecycle):
         self._supplier.progress()
         if self.phase is Phase.MULTICAST:
             self._timers.set(Timer.LOOK, now + self._s.timing.look_ns)
+
+    def _on_patience(self, now: int) -> None:
+        patience, heard_at = self._s.timing.patience_ns, self._s.heard_at
+        self._try_recovery(lambda: self._recovery.impatient(now, patience, heard_at), now)
 
     def _want(self, lost: Flags, now: int) -> None:
         self._s.counters["overtaken"] += self._recovery.want(lost, now)

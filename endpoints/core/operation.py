@@ -25,6 +25,8 @@ class Services(Protocol):
     config: ProtocolConfig
     timing: Timing
     counters: Counter[str]
+    heard_at: int
+    """When anything last came from any rank; 0 before."""
 
     def send(self, peer: int, message: Message) -> None:
         """Send a control message reliably."""

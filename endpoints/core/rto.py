@@ -10,10 +10,10 @@ class RetransmissionTimeout:
     """Smoothed round-trip time and its variation, in nanoseconds; doubles once on expiry.
 
     Losses alone never raise it above ``BACKOFF_LIMIT`` times the initial value, and deliberately so: the fabric is
-    paced, and a link that loses a third of its packets must not be taken for a dead peer. But an answer to what had
-    been answered already says that nothing was lost and the timeout is too short (the idea of RFC 3522): queues are
-    long, and repeating makes them longer. Each such sign doubles it, up to ``LARGEST`` times, until a clean round trip
-    is measured.
+    paced, and a link that loses a third of its packets must not be taken for a dead peer. Round trips do, however long
+    they are. And an answer to what had been answered already says that nothing was lost and the timeout is too short
+    (the idea of RFC 3522): queues are long, and repeating makes them longer. Each such sign doubles it, up to
+    ``LARGEST`` times, until a clean round trip is measured.
     """
 
     def __init__(self, initial_ns: int, floor_ns: int) -> None:
@@ -28,7 +28,8 @@ class RetransmissionTimeout:
     def current(self) -> int:
         """The timeout to use now."""
         base = self._initial if self._smoothed is None else self._smoothed + 4 * self._variation
-        return min(max(self._floor, base) * self._backoff, self._initial * BACKOFF_LIMIT) * self._patience
+        clean = max(self._floor, base)
+        return max(clean, min(clean * self._backoff, self._initial * BACKOFF_LIMIT)) * self._patience
 
     def sample(self, round_trip_ns: int) -> None:
         """Take a round trip of something that was sent once (Karn's rule is the caller's)."""

@@ -7,8 +7,12 @@ and the receiver READs it. What the neighbour lacks itself it remembers and anno
 worst case a request walks back, hop by hop, to the root. Waiting edges go one way round the ring and end at the owner
 of the chunk: no cycle, no deadlock.
 
+What is READ at a time fits into a window, whoever supplies it: many suppliers share the receiver's one link, and each
+alone could fill its queues. After a failure of the whole network everything is missing everywhere.
+
 A supplier that dies, has finished, or supplies nothing at all for the patience time is replaced, block by block: first
 by the block's owner, then by each other rank in turn. When nobody is left the operation fails and names the owner.
+While nobody at all is heard no supplier is to blame, and none is replaced.
 """
 
 from __future__ import annotations
@@ -127,10 +131,13 @@ class Exhausted(Exception):
 
 
 class Recovery:
-    """Fetches what is missing; one search (a position in the order of suppliers) for each incomplete block."""
+    """Fetches what is missing; one search (a position in the order of suppliers) for each incomplete block.
+
+    READs are for at most ``piece`` chunks each, and for about ``window`` at a time.
+    """
 
     def __init__(
-        self, *, rank: int, size: int, roots: tuple[int, ...], placement: Placement, wire: Wire, piece: int
+        self, *, rank: int, size: int, roots: tuple[int, ...], placement: Placement, wire: Wire, piece: int, window: int
     ) -> None:
         self._rank = rank
         self._size = size
@@ -138,11 +145,14 @@ class Recovery:
         self._placement = placement
         self._wire = wire
         self._piece = piece
+        self._window = window
         self._stage: dict[int, int] = {}
         self._since: dict[int, int] = {}
         self._supplied_at: dict[int, int] = {}
         self._asked = np.zeros(placement.layout.chunks, np.bool_)
-        self._requested = np.zeros(placement.layout.chunks, np.bool_)
+        self._promised: dict[int, Flags] = {}
+        """What each supplier has and is still to be READ from it, as far as it is missing."""
+        self._reading = np.zeros(placement.layout.chunks, np.bool_)
         self._lost: set[int] = set()
 
     def _suppliers(self, root: int) -> list[int]:
@@ -197,22 +207,34 @@ class Recovery:
             self._since[block] = now
             for first, stop in ranges:
                 self._asked[first:stop] = True
-                self._requested[first:stop] = False
         for supplier, ranges in questions.items():
             self._wire.send_ranges(supplier, Kind.FETCH, ranges)
 
     def ready(self, peer: int, ranges: Ranges, now: int) -> None:
         """A supplier has these chunks: READ those that are still missing and not being read."""
-        self._supplied_at[peer] = now
-        layout = self._placement.layout
-        wanted = flags_of(ranges, layout.chunks) & ~self._placement.bitmap.bits() & ~self._requested
-        for first, stop in runs(wanted):
-            for piece in layout.pieces(first, stop, self._piece):
-                self._requested[piece[0] : piece[1]] = True
-                self._wire.read(peer, *piece)
+        self.arrived(peer, now)
+        has = flags_of(ranges, self._placement.layout.chunks)
+        self._promised[peer] = self._promised.get(peer, False) | has
+        self.read_on()
+
+    def read_on(self) -> None:
+        """READ of what is promised as much as the window has room for."""
+        if not self._promised:
+            return
+        layout, missing = self._placement.layout, self._missing()
+        room = self._window - np.count_nonzero(self._reading & missing)
+        for peer, has in list(self._promised.items()):
+            for first, stop in runs(has & missing & ~self._reading):
+                for piece in layout.pieces(first, stop, self._piece):
+                    if room <= 0:
+                        return
+                    room -= piece[1] - piece[0]
+                    self._reading[piece[0] : piece[1]] = True
+                    self._wire.read(peer, *piece)
+            del self._promised[peer]
 
     def arrived(self, peer: int, now: int) -> None:
-        """A chunk came from a supplier: whatever else it was asked for waits in its turn."""
+        """Something came from a supplier: whatever else it was asked for waits in its turn."""
         self._supplied_at[peer] = now
 
     def multicast_arrived(self, now: int) -> None:
@@ -222,13 +244,20 @@ class Recovery:
     def lose(self, peer: int, now: int) -> None:
         """A peer cannot supply any more: go on with the next for every block that it was asked for."""
         self._lost.add(peer)
+        self._promised.pop(peer, None)
         self._advance([block for block in self._stage if self.supplier_of(block) == peer], now)
 
-    def impatient(self, now: int, patience: int) -> None:
-        """Replace suppliers that have supplied nothing for ``patience`` ns; forget the blocks that are complete."""
+    def impatient(self, now: int, patience: int, heard_at: int) -> None:
+        """Replace suppliers that have supplied nothing for ``patience`` ns; forget the blocks that are complete.
+
+        ``heard_at`` is when anything was last heard of anybody.
+        """
         missing = self._by_block(self._missing())
         for block in [block for block in self._stage if block not in missing]:
             del self._stage[block], self._since[block]
+        if now - heard_at >= patience:
+            self._since = dict.fromkeys(self._since, now)  # nobody is heard, so that nobody is to blame
+            return
         self._advance([block for block in self._stage if now - self._quiet_since(block) >= patience], now)
 
     def _quiet_since(self, block: int) -> int:
@@ -239,9 +268,19 @@ class Recovery:
         missing = self._by_block(self._missing())
         stuck = [block for block in blocks if block in missing]
         for block in stuck:
+            self._forget(block)
             self._stage[block] += 1
             self._skip_lost(block)
         self._ask({block: missing[block] for block in stuck}, now)
+        self.read_on()
+
+    def _forget(self, block: int) -> None:
+        """What was promised and requested of a block will not come."""
+        size = self._placement.layout.chunks_per_block
+        chunks = slice(block * size, (block + 1) * size)
+        self._reading[chunks] = False
+        for has in self._promised.values():
+            has[chunks] = False
 
     def next_impatience(self, patience: int) -> int | None:
         """When :meth:`impatient` should be called next."""

@@ -55,6 +55,7 @@ def observe(
     everywhere += Counter(watched.injected_drops)
     dead = books.ends_of_dead_links(scenario.fabric, watched.down)
     gaps = list(books.link_gaps(scenario.fabric, counted, dead)) if quiet else []
+    missing = books.unexplained(run.packets, everywhere, dead, replaced=watched.replaced)
     return Observed(
         rate_bps=scenario.link_rate_bps,
         datapath=datapath,
@@ -73,7 +74,8 @@ def observe(
         down_drops={name: dropped[name] for name in sorted(dead & dropped.keys())},
         queue_fill={port: fill for port, fill in watched.queue_fill.items() if port in ports},
         send_buffer_fill=_send_buffer_fill(watched) if datapath == "user" else 0.0,
-        unaccounted=(*gaps, *books.unexplained(run.packets, everywhere, dead)),
+        unaccounted=(*gaps, *missing),
+        replaced=watched.replaced,
     )
 
 

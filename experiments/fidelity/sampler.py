@@ -32,14 +32,14 @@ ANSWER_BYTES = 1 << 16
 
 
 class Sampler:
-    """``switching`` is the pid of ovs-vswitchd, ``hosts`` those of the endpoints by rank.
+    """``switching`` tells the pid of ovs-vswitchd, ``hosts`` has those of the endpoints by rank.
 
     ``injected`` tells the frames that faults on links have dropped so far, by sending interface. Lives in the
     network namespace of the switches, once their ports are there.
     """
 
     def __init__(
-        self, switching: int, hosts: Mapping[int, int], injected: Callable[[], Mapping[str, int]] = dict
+        self, switching: Callable[[], int], hosts: Mapping[int, int], injected: Callable[[], Mapping[str, int]] = dict
     ) -> None:
         self._switching = switching
         self._hosts = dict(hosts)
@@ -97,6 +97,7 @@ class Sampler:
         names = self._names.values()
         return Totals(
             at_ns=time.monotonic_ns(),
+            switches=self._switching(),
             switching=self._threads(),
             hosts={rank: found for rank, pid in self._hosts.items() if (found := _schedule(Path(f"/proc/{pid}")))},
             queue_drops=parse_queue_drops(_says("tc", "-s", "-j", "qdisc", "show")),
@@ -108,7 +109,7 @@ class Sampler:
 
     def _threads(self) -> dict[str, Schedule]:
         with suppress(OSError):  # it has ended; whoever checks on it says so
-            threads = list(Path(f"/proc/{self._switching}/task").iterdir())
+            threads = list(Path(f"/proc/{self._switching()}/task").iterdir())
             return {thread.name: found for thread in threads if (found := _schedule(thread))}
         return {}
 

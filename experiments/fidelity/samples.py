@@ -28,10 +28,11 @@ class Totals:
 
     ``queue_drops`` are frames that found a link's queue full, ``socket_drops`` those that found the socket full by
     which the userspace datapath receives from a port. ``falls`` is how often an interface has lost its link, ``dark``
-    are those that have none now.
+    are those that have none now. ``switches`` is the process id of ovs-vswitchd.
     """
 
     at_ns: int
+    switches: int = 0
     switching: Mapping[str, Schedule] = field(default_factory=dict)
     hosts: Mapping[int, Schedule] = field(default_factory=dict)
     queue_drops: Mapping[str, int] = field(default_factory=dict)
@@ -81,6 +82,11 @@ class Watched:
         """Interfaces that had no link at some time of the operation."""
         fallen = frozenset(_added(self.before.falls, self.after.falls))
         return self.before.dark | fallen | self.after.dark
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another ovs-vswitchd took over, which knows nothing of the frames that the one before it held."""
+        return self.before.switches != self.after.switches
 
     @property
     def injected_drops(self) -> dict[str, int]:

@@ -48,6 +48,7 @@ class Observed:
     their receive queues full, is its effect, and no fault of the machine.
     ``down_drops`` has the ends of links that were down, with the drops that were counted there, if only none;
     ``queue_fill`` the parts of links' queues that were full, ``send_buffer_fill`` that of the switches' send buffer.
+    ``replaced`` if another ovs-vswitchd took over.
     """
 
     rate_bps: int
@@ -68,6 +69,7 @@ class Observed:
     queue_fill: Mapping[str, float] = field(default_factory=dict)
     send_buffer_fill: float = 0.0
     unaccounted: tuple[str, ...] = ()
+    replaced: bool = False
 
     @property
     def lag(self) -> tuple[float, str]:
@@ -198,6 +200,8 @@ def _remarks(seen: Observed) -> Iterator[str]:
     fill, port = seen.fullest
     if fill > FULL:
         yield f"the queue at {port} was {fill:.0%} full, and what finds it full is dropped: raise --queue to avoid that"
+    if seen.replaced:
+        yield "ovs-vswitchd ended and another took over: what endpoints missed may have been what the first one held"
     if seen.down_drops:
         yield f"links were down, with {_sum(seen.down_drops)} dropped: what endpoints missed may have been there"
 

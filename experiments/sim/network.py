@@ -67,6 +67,9 @@ class Network:
         self._peer = {(node, port): peer for node, port, peer in fabric.directed_links}
         self.arrival: dict[str, Arrival] = {}
         self.fault: Fault | None = None
+        self.forwarding_ns = 0
+        """Time that the one processor on which all switches run takes for a copy of a frame; 0: none at all."""
+        self._processor_free = 0
         self.link_bytes: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
 
@@ -94,7 +97,11 @@ class Network:
             return
         in_port = self._fabric.port_to[node][sender]
         for port in self._outputs(node, in_port, frame):
-            self.send(node, port, frame)
+            if not self.forwarding_ns:
+                self.send(node, port, frame)
+                continue
+            self._processor_free = max(self._processor_free, self._clock.now) + self.forwarding_ns
+            self._clock.at(self._processor_free, partial(self.send, node, port, frame))
 
     def _outputs(self, switch: str, in_port: int, frame: bytes) -> tuple[int, ...]:
         key = switch, in_port, frame[30:34]

@@ -24,7 +24,7 @@ def watched(_: Path) -> tuple[Watched, Watched]:
     """An operation that fills a queue, and one in which the link is down for a moment."""
     tc.batch("ip", ["link add left type veth peer name right", "link set left up", "link set right up"])
     tc.batch("tc", [line for name in ("left", "right") for line in tc_lines(name, SPEC)])
-    sampler = Sampler(os.getpid(), {})
+    sampler = Sampler(os.getpid, {})
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
         sender.bind(("left", 0))
         sampler.begin()

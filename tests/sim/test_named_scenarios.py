@@ -196,6 +196,23 @@ def test_the_second_supplier_helps_when_the_neighbour_is_dead_but_its_data_is_he
     assert all(isinstance(end, Failed) or end is not None for rank, end in enumerate(outcome.ends) if rank != 1)
 
 
+@pytest.mark.parametrize("forwarding_us", [0, 25], ids=["quick switches", "one busy processor for all switches"])
+def test_after_an_outage_of_the_whole_network_it_is_not_flooded(forwarding_us: int) -> None:
+    """For 1.2 s nothing arrives anywhere, then every rank fetches most of the blocks: once, and not from everybody."""
+    case = Case(ranks=16, size=32 * 4096, mtu=4096, topology="fattree,k=4")
+    world = make_world(case)
+    world.network.forwarding_ns = 1000 * forwarding_us
+    begin, end = 50 * MS, 1250 * MS
+    world.network.fault = drop_if(lambda link, f: begin <= world.clock.now < end)
+    outcome = run_once(world, case)
+    assert not outcome.failures, outcome.failures
+    recovered = outcome.counters["recovered"]
+    assert recovered > 0.5 * 16 * 15 * 32
+    answers = sum(host.station.endpoint.retransmitted for host in world.hosts)
+    assert outcome.counters["rc_stale"] < 0.1 * recovered, "data that was here already"
+    assert answers < 20 * 16, "what was asked again"
+
+
 def test_duplicates_never_count_twice() -> None:
     case = Case(ranks=4, size=2000, duplicate=1.0)
     outcome = run_case(case)[0]

@@ -72,4 +72,5 @@ def test_a_link_that_was_down_is_a_cause_on_it_and_for_what_endpoints_miss_but_n
     [line] = link_gaps(fabric, books, dead)
     assert "link h2->" in line
     assert not list(unexplained(Packets(lost=3), {}, dead))
+    assert not list(unexplained(Packets(lost=3), {}, replaced=True))
     assert ends_of_dead_links(fabric, {"lo", "ovs-system"}) == frozenset()

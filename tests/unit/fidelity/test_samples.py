@@ -80,6 +80,11 @@ def test_a_kernel_that_tells_nothing_is_no_error() -> None:
     assert (seen.switching, seen.host_waited_ns, seen.queue_drops) == (None, 0, {})
 
 
+def test_another_process_that_switches_is_noticed() -> None:
+    assert Watched(Totals(0, switches=7), Totals(9, switches=8), {}, 0).replaced
+    assert not Watched(Totals(0, switches=7), Totals(9, switches=7), {}, 0).replaced
+
+
 def test_what_faults_on_links_drop_is_counted_for_each_operation():
     before = Totals(0, injected_drops={"h1-eth0": 3, "e00-eth3": 1})
     after = Totals(1, injected_drops={"h1-eth0": 5, "e00-eth3": 1, "h2-eth0": 4})
