@@ -11,15 +11,16 @@ from pathlib import Path
 
 from experiments import launch
 from experiments.errors import EXIT_INTERRUPTED, EXIT_OK, ExperimentFailed
-from experiments.faults.blame import Defect, End, Finding, blamed, find
+from experiments.faults.blame import Defect, End, Finding, find
 from experiments.faults.chaos import Ground, timeline, undrawn
 from experiments.faults.fault import Fault
 from experiments.faults.link_faults import refusal
 from experiments.faults.timed import TimedFault
 from experiments.folder import ResultFolder
 from experiments.link_spec import link_spec
+from experiments.muster import END_S
 from experiments.patience import Patience
-from experiments.ranks import AFTER_FAILURE_S
+from experiments.ranks import AFTER_FAILURE_S, ANSWER_S
 from experiments.results import SUMMARY, Run, Summary
 from experiments.runner import Stage, as_asked
 from experiments.scenario import Scenario
@@ -134,7 +135,7 @@ def _trial(scenario: Scenario, number: int, folder: ResultFolder, again: str) ->
         kinds=[f"{step.what.target} {step.what.kind}" for step in scenario.timeline if isinstance(step.what, Fault)],
         verified=end.verified,
         error=end.error,
-        blamed=blamed(end.error, scenario.fabric),
+        blamed=end.names(scenario.fabric),
         defect=finding.defect.value if finding else None,
         finding=finding.words if finding else "",
         operation_seconds=round(end.took / 1e9, 3),
@@ -145,9 +146,10 @@ def _trial(scenario: Scenario, number: int, folder: ResultFolder, again: str) ->
 
 
 def bound(scenario: Scenario) -> Patience:
-    """The endpoints' patience, and the time in which those that a failure left behind are told to end."""
+    """The endpoints' patience, and the time in which those whom a failure left behind are told to end, and ended."""
     patience = Patience.of(scenario)
-    return replace(patience, operation=patience.operation + int(2e9 * AFTER_FAILURE_S) + scenario.peer_timeout_ns)
+    rest_s = 2 * AFTER_FAILURE_S + ANSWER_S + scenario.ranks * END_S
+    return replace(patience, operation=patience.operation + patience.peer + int(1e9 * rest_s))
 
 
 def _timed(stage: Stage) -> Iterator[Run]:
@@ -170,6 +172,7 @@ def _end(folder: Path) -> End:
         error=" ".join(errors[:1]),
         wrong_bytes=sum(run.wrong_bytes for run in summary.runs),
         took=took,
+        missing=tuple(host for run in summary.runs for host in run.missing),
         refused={row.fault: row.remark for row in summary.faults if row.outcome == "refused"},
     )
 

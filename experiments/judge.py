@@ -18,6 +18,9 @@ UD_OPCODE = int(Opcode.UD_SEND_ONLY_IMM)
 BULK_OPCODES = WRITE_OPCODES | {UD_OPCODE}
 ARRIVALS = {"drop": -1, "corrupt": -1, "duplicate": 1}
 """How many more chunks arrive at each receiver of one that was struck."""
+CUT_OFF_NS = 2_000_000_000
+"""Ranks that are not cut off hear of each other more often than that while any of them lacks something: half the time
+after which a peer is dead, and twice that for which a silent supplier is waited for."""
 PHASES = ("barrier", "multicast", "transfer", "recovery", "handshake")
 
 
@@ -34,6 +37,8 @@ class RankReport(Protocol):
     def counters(self) -> Mapping[str, int]: ...
     @property
     def ring_dropped(self) -> int: ...
+    @property
+    def heard_at(self) -> int: ...
     @property
     def hits(self) -> Sequence[tuple[Any, ...]]: ...
     @property
@@ -97,7 +102,7 @@ def diagnosis(reports: Sequence[RankReport], names: Mapping[int, str]) -> str | 
     """One line for an operation that failed, naming the host at fault; None if nobody failed.
 
     A host whose endpoint has ended is at fault whatever anybody says, then one that received no frame at all while
-    others did; else the rank that most accuse.
+    others did; else the rank that most accuse with reason.
     """
     failed = [report for report in reports if report.failure is not None]
     if not failed:
@@ -111,15 +116,33 @@ def diagnosis(reports: Sequence[RankReport], names: Mapping[int, str]) -> str | 
     if deaf and len(deaf) < len(reports):
         named = ", ".join(f"{names[rank]} (rank {rank})" for rank in deaf)
         return f"{named} received not a single packet; {len(failed)} of {len(reports)} ranks gave up"
-    accused = Counter(r.failure[1] for r in failed if r.failure is not None and r.failure[1] is not None)
     first = min(failed, key=lambda report: report.phases[-1][1] if report.phases else 0)
     assert first.failure is not None
     reason = f"{names[first.rank]} (rank {first.rank}): {first.failure[0]}"
-    if not accused:
-        return reason
-    suspect = accused.most_common(1)[0][0]
-    assert suspect is not None
-    return f"{names[suspect]} (rank {suspect}) seems to be at fault; {reason}"
+    suspect = _suspect(failed, {report.rank: report for report in reports})
+    return reason if suspect is None else f"{names[suspect]} (rank {suspect}) seems to be at fault; {reason}"
+
+
+def _suspect(failed: Sequence[RankReport], by_rank: Mapping[int, RankReport]) -> int | None:
+    """The rank that most accuse of themselves, not since others told them; of several, who was cut off first.
+
+    Who accuses one that completed, or that still heard others when he had not for long, is cut off himself.
+    """
+    witnesses = [report for report in failed if not report.counters.get("told_to_give_up")] or failed
+    votes: Counter[int] = Counter()
+    for witness in witnesses:
+        assert witness.failure is not None
+        accused = witness.failure[1]
+        if accused is not None:
+            votes[witness.rank if _rather_himself(witness, by_rank[accused]) else accused] += 1
+    return max(votes, key=lambda rank: (votes[rank], -by_rank[rank].heard_at), default=None)
+
+
+def _rather_himself(witness: RankReport, accused: RankReport) -> bool:
+    if accused.phases and accused.phases[-1][0] == "done":
+        return True
+    silent = witness.phases[-1][1] - witness.heard_at if witness.phases else 0
+    return min(silent, accused.heard_at - witness.heard_at) >= CUT_OFF_NS
 
 
 def complaints(reports: Sequence[RankReport], names: Mapping[int, str]) -> dict[str, str]:

@@ -19,12 +19,15 @@ from experiments.scenario import Scenario
 class Patience:
     """Times in nanoseconds. ``outage``: what cuts a host off for less is made good; ``operation``: none takes longer.
 
+    ``peer``: a peer that has been silent for so long is dead.
+
     A peer is dead after the peer timeout without a sign of it. Its last sign may be older than the outage, and the next
     comes only when something is repeated after it; so an outage may look longer than it was, and is given the time for
     which a supplier that is silent is still waited for.
     """
 
     outage: int
+    peer: int
     operation: int
 
     @classmethod
@@ -40,6 +43,7 @@ class Patience:
         depth = max(Barrier(rank, scenario.ranks, lambda _peer, _step: None).depth for rank in range(scenario.ranks))
         return cls(
             outage=timing.peer_timeout_ns - timing.patience_ns,
+            peer=timing.peer_timeout_ns,
             operation=(1 + AFTER_BARRIER_BOUNDS) * barrier + depth * timing.slack_ns,
         )
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
-from endpoints.core.config import Timing
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.process import (
     PHASES,
@@ -37,6 +36,7 @@ from experiments.buffers import Buffers
 from experiments.data import Data
 from experiments.errors import Cancelled, ExperimentFailed, Refused
 from experiments.muster import Muster, ending, send
+from experiments.patience import Patience
 from experiments.scenario import Scenario
 
 READY_TIMEOUT_S = 60.0
@@ -194,21 +194,23 @@ class Ranks:
         return not muster.gone
 
     def _collect(self, look: Callable[[], None]) -> list[RankResult]:
-        """The result of every rank. Once one has failed, or is gone, the others have a time to end; then they must."""
+        """The result of every rank. Once one has failed, or is gone, the others have a time to end; then they must.
+
+        Nobody takes longer than endpoints may wait: one that is stopped when all others are done is not waited for.
+        """
         muster = Muster(self._present(), RankResult)
-        patience = AFTER_FAILURE_S + Timing.of(self.comm, self._scenario.protocol).peer_timeout_ns / 1e9
+        patience = Patience.of(self._scenario)
         abort = self._first_missing()
-        until = None if abort is None else time.monotonic()
+        until = time.monotonic() + (AFTER_FAILURE_S + patience.operation / 1e9 if abort is None else 0)
         while muster.waiting:
             try:
                 for name in muster.wait(until, look):
-                    failed = name in muster.gone or muster.answers[name].failure is not None
-                    if failed and until is None:
-                        until = time.monotonic() + patience
+                    if name in muster.gone or muster.answers[name].failure is not None:
+                        until = min(until, time.monotonic() + AFTER_FAILURE_S + patience.peer / 1e9)
             except Cancelled as stop:
                 self.cancelled = str(stop)
                 abort, until = Abort(self.cancelled), time.monotonic()
-            if until is not None and time.monotonic() >= until:
+            if time.monotonic() >= until:
                 self.gone |= muster.gone
                 self._end(muster, abort or self._first_missing() or Abort("others have given up"))
         self.gone |= muster.gone

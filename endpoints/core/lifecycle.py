@@ -179,6 +179,7 @@ class Lifecycle(Indifferent, ABC):
                 self._after_barrier(now)
             case Kind.ABORT if message.body:
                 suspect = None if message.body[0] == NOBODY else message.body[0]
+                self._s.counters["told_to_give_up"] += 1
                 self._fail(f"rank {peer} gave up", suspect, now)
 
     def _tell_barrier(self, peer: int, step: Step) -> None:

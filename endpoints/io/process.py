@@ -134,6 +134,8 @@ class RankResult:
     counters: dict[str, int]
     ring_dropped: int
     cpu_seconds: float
+    heard_at: int = 0
+    """When anything last came from any rank."""
     late_ns: int = 0
     """The longest that something due had to wait for the processor."""
     late_counts: tuple[int, ...] = ()
@@ -301,6 +303,7 @@ class _Host:
             counters={name: n - self._counted.get(name, 0) for name, n in self._counters().items()},
             ring_dropped=self._ring.statistics()[1] - self._dropped,
             cpu_seconds=time.process_time() - self._cpu,
+            heard_at=self.endpoint.heard_at,
             late_ns=self.loop.lateness.longest_ns,
             late_counts=tuple(self.loop.lateness.counts),
             hits=[(way, *hit) for way, impairer in self._faults.items() for hit in impairer.log],

@@ -48,15 +48,20 @@ class Finding:
 class End:
     """How a run ended, after ``took`` nanoseconds of its operation.
 
-    ``error`` is what it said where it was not verified; ``refused`` has the faults that were not put in, by their
-    words, with the reason.
+    ``error`` is what it said where it was not verified; ``missing`` are the hosts that it gave up as ended;
+    ``refused`` has the faults that were not put in, by their words, with the reason.
     """
 
     verified: bool
     error: str
     wrong_bytes: int
     took: int
+    missing: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
+
+    def names(self, fabric: Fabric) -> list[str]:
+        """The hosts that it blames."""
+        return list(self.missing) or blamed(self.error, fabric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,7 @@ def find(steps: Sequence[Step], fabric: Fabric, patience: Patience, end: End) ->
     said = end.error or "without a word"
     if not excused:
         return Finding(Defect.NO_EXCUSE, f"nobody was cut off for {_s(patience.outage)}, and yet: {said}")
-    names = blamed(end.error, fabric)
+    names = end.names(fabric)
     if not names or not excused.keys() >= set(names):
         right = " or ".join(f"{host} ({fault})" for host, fault in excused.items())
         return Finding(Defect.WRONG_NAME, f"{right} would be right, not: {said}")

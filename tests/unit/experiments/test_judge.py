@@ -27,6 +27,7 @@ class Report:
     ring_dropped: int = 0
     hits: list[tuple[Any, ...]] = field(default_factory=list)
     gone: str | None = None
+    heard_at: int = 0
 
 
 def finished(rank: int, *ends_ms: int) -> Report:
@@ -36,9 +37,12 @@ def finished(rank: int, *ends_ms: int) -> Report:
     return Report(rank, [(name, at * MS) for name, at in zip(names, ends_ms, strict=True)])
 
 
-def failed(rank: int, reason: str, suspect: int | None, at_ms: int = 10, heard: int = 1) -> Report:
+def failed(
+    rank: int, reason: str, suspect: int | None, at_ms: int = 10, heard: int = 1, heard_ms: int = 0, told: int = 0
+) -> Report:
     phases = [("barrier", 0), ("failed", at_ms * MS)]
-    return Report(rank, phases, (reason, suspect), {"rc_received": heard})
+    counters = {"rc_received": heard, "told_to_give_up": told}
+    return Report(rank, phases, (reason, suspect), counters, heard_at=heard_ms * MS)
 
 
 def hit(direction: str, kind: str, opcode: int = UD) -> tuple[Any, ...]:
@@ -188,6 +192,46 @@ def test_the_rank_that_most_accuse_is_named_with_the_first_complaint() -> None:
         failed(3, "rank 1 gave up", None, at_ms=25),
     ]
     assert judge.diagnosis(reports, NAMES) == ("h3 (rank 2) seems to be at fault; h2 (rank 1): rank 2 does not answer")
+
+
+def suspect(*reports: Report) -> str:
+    line = judge.diagnosis(reports, NAMES)
+    assert line is not None
+    return line.partition(" ")[0]
+
+
+def test_who_heard_nobody_for_long_is_cut_off_and_not_whom_it_accuses() -> None:
+    cut = failed(1, "no rank can supply what is missing of rank 0's block", 0, at_ms=5_000, heard_ms=400)
+    waiting = [Report(rank, [("recovery", 700 * MS)], heard_at=12_000 * MS) for rank in (0, 2, 3)]
+    assert suspect(cut, *waiting) == "h2"
+
+
+def test_who_is_heard_by_nobody_but_hears_others_is_still_accused() -> None:
+    mute = Report(1, [("recovery", 700 * MS)], heard_at=12_000 * MS)
+    others = [failed(rank, "rank 1 does not answer", 1, at_ms=5_000, heard_ms=4_900) for rank in (0, 2, 3)]
+    assert suspect(mute, *others) == "h2"
+
+
+def test_who_completed_is_not_at_fault_but_who_accuses_it() -> None:
+    assert suspect(failed(1, "rank 2 does not answer", 2), finished(0, 0, 1, 2, 3), finished(2, 0, 1, 2, 3)) == "h2"
+
+
+def test_an_accusation_counts_once_however_many_were_told_of_it() -> None:
+    reports = [
+        failed(0, "rank 1 does not answer", 1),
+        failed(1, "rank 0 gave up", 1, told=1),
+        failed(2, "rank 3 does not answer", 3),
+        failed(3, "rank 2 does not answer", 2, heard_ms=1),
+    ]
+    told = [failed(rank, "rank 0 gave up", 1, told=1) for rank in range(4, 9)]
+    accused = [failed(9, "rank 3 does not answer", 3)]
+    assert suspect(*reports, *told, *accused) == "h4"
+
+
+def test_of_two_who_accuse_each_other_the_one_that_was_cut_off_first_is_named() -> None:
+    one = failed(0, "rank 1 does not answer", 1, at_ms=5_000, heard_ms=1_000)
+    other = failed(1, "rank 0 does not answer", 0, at_ms=5_000, heard_ms=500)
+    assert suspect(one, other, finished(2, 0, 1, 2, 3)) == "h2"
 
 
 def test_where_nobody_is_accused_the_first_complaint_stands_alone() -> None:

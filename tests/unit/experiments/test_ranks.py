@@ -19,6 +19,7 @@ from experiments.communicators import communicator
 from experiments.data import Data
 from experiments.errors import Cancelled, Refused
 from experiments.muster import ending
+from experiments.patience import Patience
 from experiments.ranks import Ranks
 from experiments.scenario import Scenario
 
@@ -123,7 +124,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
         monkeypatch.setattr(ranks, "fork_hosts", lambda _count: hosts)
         for name in ("STRAGGLER_S", "AFTER_FAILURE_S", "ANSWER_S"):
             monkeypatch.setattr(ranks, name, 0.0)
-        monkeypatch.setattr(ranks.Timing, "of", lambda *_: type("Impatient", (), {"peer_timeout_ns": 0}))
+        monkeypatch.setattr(ranks.Patience, "of", lambda _scenario: Patience(outage=0, peer=0, operation=0))
         return Ranks(SCENARIO, COMM, tmp_path, Buffers(tmp_path / "buffers")), hosts
 
     return build
@@ -173,6 +174,12 @@ def test_who_neither_ends_nor_answers_is_ended_and_missing(make: Make) -> None:
     assert hosts[2].exitcode == SIGKILL
     hosts[0].script = well
     assert said(run(it)) == [None, None]
+
+
+def test_who_is_silent_when_all_others_are_done_is_not_waited_for_for_ever(make: Make) -> None:
+    it, hosts = make(well, well, deaf_to(Go, Abort))
+    assert said(run(it)) == [None, None, ("its endpoint did not answer, and was ended", 2)]
+    assert hosts[2].exitcode == SIGKILL
 
 
 def test_who_is_not_ready_is_missing_and_nobody_begins(make: Make) -> None:

@@ -12,7 +12,7 @@ from topo.registry import parse_topology
 
 FABRIC = parse_topology("fattree,k=4")
 S = 10**9
-PATIENCE = Patience(outage=3 * S, operation=100 * S)
+PATIENCE = Patience(outage=3 * S, peer=4 * S, operation=100 * S)
 
 
 def of(*steps: str) -> tuple[Step, ...]:
@@ -130,6 +130,8 @@ VERIFIED: dict[str, Any] = {"verified": True, "error": ""}
         (["at 11s: host h3 kill"], FAILED, Defect.NO_EXCUSE),
         (["host h4 kill"], FAILED, Defect.WRONG_NAME),
         (["host h3 kill"], FAILED | {"error": ""}, Defect.WRONG_NAME),
+        (["host h3 kill", "host h4 kill"], FAILED | {"missing": ("h3", "h4")}, None),
+        (["host h3 kill"], FAILED | {"missing": ("h3", "h4")}, Defect.WRONG_NAME),
         (["host h3 kill"], FAILED | {"error": "something is wrong; h3"}, Defect.WRONG_NAME),
         (["host h3 kill"], FAILED | {"error": "h3 (rank 2), h4 (rank 3) heard nothing"}, Defect.WRONG_NAME),
         (["link e00-a00 queue 5"], VERIFIED | {"refused": {"link e00-a00 queue 5": "no such"}}, Defect.NOT_PUT_IN),
