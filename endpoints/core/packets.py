@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -193,15 +193,17 @@ class Writes:
 
     def pick(self, which: npt.NDArray[np.bool_] | slice) -> Writes:
         """Some of them, as views of the same rows."""
-        columns = {field.name: getattr(self, field.name)[which] for field in fields(self) if field.name != "rows"}
-        return Writes(**columns, rows=self.rows)
+        return Writes(**self._columns(which), rows=self.rows)
 
-    def copy(self, index: int) -> Writes:
-        """One of them, with a row of its own that outlives the ring's."""
-        one = self.pick(slice(index, index + 1))
-        one.rows = self.rows[one.row]
-        one.row = np.zeros(1, np.int32)
-        return one
+    def _columns(self, which: npt.NDArray[np.bool_] | slice) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name)[which] for field in fields(self) if field.name != "rows"}
+
+    def copy(self, first: int, stop: int) -> Writes:
+        """Packets ``first .. stop - 1``, with rows of their own that outlive the ring's."""
+        columns = {name: column.copy() for name, column in self._columns(slice(first, stop)).items()}
+        rows = self.rows[columns["row"]]
+        columns["row"] = np.arange(stop - first, dtype=np.int32)
+        return Writes(**columns, rows=rows)
 
     def payloads(self, first: int, stop: int) -> U8:
         """Payloads of packets ``first .. stop - 1``, which must be equal in length and in opcode, as rows."""

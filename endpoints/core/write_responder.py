@@ -20,7 +20,7 @@ from endpoints.core.serial import PSN_BITS, PSN_MASK, unwrap
 from endpoints.core.write_requester import OVERTAKEN
 
 EARLY_LIMIT = 1024
-"""Packets ahead of their turn that are kept; more than any window."""
+"""How far ahead of their turn packets are kept; more than any window."""
 
 _FIRST = frozenset({Opcode.RC_WRITE_FIRST, Opcode.RC_WRITE_ONLY, Opcode.RC_WRITE_ONLY_IMM})
 _WITH_IMM = frozenset({Opcode.RC_WRITE_LAST_IMM, Opcode.RC_WRITE_ONLY_IMM})
@@ -58,6 +58,8 @@ class WriteResponder:
         self._asked = first_psn
         """PSNs below it that are missing have been asked for."""
         self._early: dict[int, Writes] = {}
+        """Runs of packets that came before their turn, by their first PSN; ``_kept`` has all their PSNs."""
+        self._kept: set[int] = set()
         self._open: _Open | None = None
         self._ack_at: int | None = None
         self._out: deque[RcPacket] = deque()
@@ -85,20 +87,32 @@ class WriteResponder:
         self._ack_at = at if self._ack_at is None else min(self._ack_at, at)
 
     def _sort_in(self, writes: Writes, psns: list[int]) -> None:
-        """What is in sequence is placed, what is early kept."""
-        for index, psn in enumerate(psns):
-            if psn < self._expected or psn in self._early:
+        """What is in sequence is placed, what is early kept, by runs of consecutive PSNs that are new."""
+        start = 0
+        while start < len(psns):
+            stop = start + 1
+            psn = psns[start]
+            if psn < self._expected or psn in self._kept:
                 self.duplicates += 1
-            elif psn == self._expected:
-                self._take(writes, index, index + 1)
             elif psn - self._expected < EARLY_LIMIT:
-                self.out_of_sequence += 1
-                self._early[psn] = writes.copy(index)
-            else:
-                continue
-            self._highest = max(self._highest, psn)
-            while (early := self._early.pop(self._expected, None)) is not None:
-                self._take(early, 0, 1)
+                while stop < len(psns) and psns[stop] == psns[stop - 1] + 1 and psns[stop] not in self._kept:
+                    stop += 1
+                self._take_run(writes, start, stop, psn)
+            start = stop
+
+    def _take_run(self, writes: Writes, start: int, stop: int, psn: int) -> None:
+        """Packets ``start .. stop - 1`` are new, and have PSNs from ``psn`` on."""
+        count = stop - start
+        self._highest = max(self._highest, psn + count - 1)
+        if psn > self._expected:
+            self.out_of_sequence += count
+            self._early[psn] = writes.copy(start, stop)
+            self._kept.update(range(psn, psn + count))
+            return
+        self._take(writes, start, stop)
+        while (early := self._early.pop(self._expected, None)) is not None:
+            self._kept.difference_update(range(self._expected, self._expected + len(early)))
+            self._take(early, 0, len(early))
 
     def _ask_for_missing(self, *, again: bool) -> None:
         """NAK each packet that newer ones have overtaken, once, and all of them when the peer repeats itself."""
@@ -108,7 +122,7 @@ class WriteResponder:
         start = self._expected if again else max(self._asked, self._expected)
         stop = self._highest + 1 - (0 if again else OVERTAKEN)
         for psn in range(start, stop):
-            if psn not in self._early:
+            if psn not in self._kept:
                 self._out.append(self._answer(psn, NAK_SEQUENCE))
         self._asked = max(start, stop)
 

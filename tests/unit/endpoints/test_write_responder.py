@@ -146,6 +146,22 @@ def test_packets_far_ahead_of_their_turn_are_not_kept() -> None:
     assert receiver.side.out_of_sequence == 1
 
 
+def test_what_comes_early_together_is_kept_and_placed_together() -> None:
+    """A packet's share of the work is that of its run, also behind one that was lost."""
+    receiver, data = Receiver(), some_bytes(20 * MTU)
+    every = packets(a_burst(data, FIRST))
+    receiver.side.receive(batch([every[0], *every[2:12]]), NOW)
+    receiver.side.receive(batch([every[5], *every[14:]]), NOW)
+    assert [len(run) for run in receiver.side._early.values()] == [10, 6]
+    assert receiver.side.duplicates == 1
+    receiver.side.receive(batch([every[13], every[1], every[12]]), NOW)
+    assert len(receiver.done) == 1
+    assert np.array_equal(receiver.buffer[: 20 * MTU], data)
+    assert receiver.side.out_of_sequence == 17
+    assert not receiver.side._early
+    assert not receiver.side._kept
+
+
 @given(
     sizes=st.lists(st.integers(1, 5 * MTU), min_size=1, max_size=6),
     first=st.sampled_from([0, FIRST, PSN_MASK - 3, PSN_MASK]),
