@@ -37,9 +37,10 @@ PARTS = (
     Case("Allgather 1 MiB", "fattree,k=4", 100, 0.90, _ALLGATHER),
     Case("... 1 % lost, 5 % late", "fattree,k=4", 50, 0.88, (*_ALLGATHER, "--loss", "1%", "--reorder", "5%")),
     Case("... 5 % lost, 5 % late", "fattree,k=4", 50, 0.75, (*_ALLGATHER, "--loss", "5%", "--reorder", "5%")),
+    Case("... 1 % lost on every link", "fattree,k=4", 50, 0.80, (*_ALLGATHER, "--fault", "at 0s: link * loss 1%")),
     Case("Broadcast 4 MiB", "fattree,k=4", 50, 0.95, _BROADCAST),
 )
-"""Losses and reordering (late) are at every receiver."""
+"""Losses and reordering (late) are at every receiver, but where links are named: then they are the network's."""
 
 GROWTH = tuple(
     Case(f"Broadcast 4 MiB, {hosts} hosts", topology, 10, 0.0, _BROADCAST)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection
 from contextlib import suppress
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,15 @@ def parse_timed_fault(text: str) -> dict[str, Any]:
     return {"at": when.at_ns, "operation": when.operation, "fault": words}
 
 
+def ready(file: Path) -> Path:
+    """The file, or that of the ready scenario or sweep of that name, which come with the program."""
+    known = Path(str(resources.files("experiments") / "scenarios" / f"{file}.yaml"))
+    return known if not file.exists() and file.name == str(file) and known.is_file() else file
+
+
 def resolve(file: Path | None, given: dict[str, Any]) -> Scenario:
     """The scenario of ``file``, with the fields of ``given`` in place of its own; checked against the input file."""
-    values = {**(read(file) if file else {}), **given}
+    values = {**(read(ready(file)) if file else {}), **given}
     try:
         return checked(values)
     except UserError as problem:

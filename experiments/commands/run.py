@@ -29,7 +29,8 @@ Example: treecast run --topo fattree,k=4 --bw 50 --size 1MiB --loss 1% --reorder
 
 def command(
     scenario: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A scenario (YAML), or a summary.json to repeat.")
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A scenario (YAML), a ready one's name, or a summary.json to repeat."),
     ] = None,
     topo: options.Topology = None,
     bw: options.Rate = None,

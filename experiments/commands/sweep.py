@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -31,10 +30,10 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the points in their order and stop.")] = False,
 ) -> None:
     """Described by :data:`HELP`."""
-    from experiments.inputs import checked, read
+    from experiments.inputs import checked, read, ready
     from experiments.sweep.grid import grid_of
 
-    path = _found(file)
+    path = ready(file)
     grid = grid_of(read(path), path.stem, checked)
     if dry_run:
         for point in grid.points:
@@ -56,9 +55,3 @@ def command(
     live = not plain and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     with opened(output / grid.name, path.read_text(encoding="utf-8")) as folder, signals.raising():
         raise typer.Exit(work(grid, folder, View(sys.stdout, len(grid.points), live=live), retry_failed=retry_failed))
-
-
-def _found(file: Path) -> Path:
-    """The file, or the ready sweep of that name."""
-    ready = Path(str(resources.files("experiments") / "scenarios" / f"{file}.yaml"))
-    return ready if not file.exists() and file.name == str(file) and ready.is_file() else file

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from experiments.errors import EnvironmentMissing, UserError
 from experiments.faults.fault import Fault
-from experiments.faults.quantities import link_ends
+from experiments.faults.quantities import EVERYWHERE, link_ends
 from topo.fabric import Fabric, interface
 from topo.impairments.links import LinkImpairments
-from topo.impairments.model import Impairment, ImpairmentError
+from topo.impairments.model import Impairment, ImpairmentError, Observed
 from topo.impairments.port import Port
 from topo.impairments.registry import impairment
 from topo.shaping import LinkSpec
@@ -39,6 +38,7 @@ def impairment_of(fault: Fault) -> Impairment:
         "packets": value.get("count"),
         "every": value.get("every"),
         "psn": _ranges(value.get("psn")),
+        "opcode": _ranges(value.get("opcode")),
     }
     name = "exact" if fault.kind == "drop" else fault.kind
     return impairment(name, **{key: found for key, found in given.items() if found is not None})
@@ -48,12 +48,14 @@ def _us(ns: int | None) -> int | None:
     return None if ns is None else max(1, ns // NS_PER_US)
 
 
-def _ranges(psns: tuple[int | tuple[int, int], ...] | None) -> tuple[tuple[int, int], ...] | None:
-    return None if psns is None else tuple((entry, entry) if isinstance(entry, int) else entry for entry in psns)
+def _ranges(listed: tuple[int | tuple[int, int], ...] | None) -> tuple[tuple[int, int], ...] | None:
+    return None if listed is None else tuple((entry, entry) if isinstance(entry, int) else entry for entry in listed)
 
 
-def directions(place: str) -> tuple[tuple[str, str], ...]:
+def directions(place: str, fabric: Fabric) -> tuple[tuple[str, str], ...]:
     """Sender and receiver of each direction that a link's name means."""
+    if place == EVERYWHERE:
+        return tuple((node, peer) for node, _, peer in fabric.directed_links)
     one, other, single = link_ends(place)
     return ((one, other),) if single else ((one, other), (other, one))
 
@@ -66,7 +68,7 @@ def refusal(fault: Fault, fabric: Fabric, spec: LinkSpec, features: Collection[s
     if not is_impairment(fault):
         return None
     try:
-        for sender, receiver in directions(fault.place):
+        for sender, receiver in directions(fault.place, fabric):
             name = interface(sender, fabric.port_to[sender][receiver])
             Port(name, spec, frozenset(features), seed=0).add("", impairment_of(fault))
     except ImpairmentError as problem:
@@ -80,12 +82,13 @@ def is_impairment(fault: Fault) -> bool:
 
 
 class LinkFaults:
-    """A fault of both directions is two impairments, whose counts are told together."""
+    """A fault is an impairment of each of its directions, whose counts are told together."""
 
     name = "link"
 
-    def __init__(self, links: LinkImpairments) -> None:
+    def __init__(self, links: LinkImpairments, fabric: Fabric) -> None:
         self._links = links
+        self._fabric = fabric
         self._parts: dict[int, list[str]] = {}
 
     def takes(self, fault: Fault) -> bool:
@@ -94,39 +97,29 @@ class LinkFaults:
 
     def apply(self, number: int, fault: Fault) -> None:
         """In force in every direction, or in none."""
-        done: list[str] = []
+        ways = {f"{number}:{one}->{other}": (one, other) for one, other in directions(fault.place, self._fabric)}
         try:
-            for sender, receiver in directions(fault.place):
-                name = f"{number}:{sender}->{receiver}"
-                self._links.add(name, sender, receiver, impairment_of(fault))
-                done.append(name)
+            self._links.add_all(ways, impairment_of(fault))
         except ImpairmentError as problem:
-            self._undo(done)
             raise EnvironmentMissing(f"fault {str(fault)!r}: {problem}") from None
-        except BaseException:
-            self._undo(done)
-            raise
-        self._parts[number] = done
+        self._parts[number] = list(ways)
 
     def observe(self, number: int) -> Mapping[str, int]:
         """Frames by what became of them."""
         seen = self._links.observe()
-        return _counts([seen[name] for name in self._parts[number]])
+        return counts([seen[name] for name in self._parts[number]])
 
     def clear(self, number: int) -> Mapping[str, int]:
         """Frames that are held back come out first."""
-        return _counts([self._links.clear(name) for name in self._parts.pop(number)])
-
-    def _undo(self, names: list[str]) -> None:
-        for name in names:
-            with suppress(ImpairmentError):
-                self._links.clear(name)
+        return counts(self._links.clear_all(self._parts.pop(number)).values())
 
 
-def _counts(seen: list[Any]) -> dict[str, int]:
+def counts(seen: Iterable[Observed]) -> dict[str, int]:
+    """Packets that came by, and those of them that something became of, by what that was."""
     total: Counter[str] = Counter()
     for one in seen:
         if one.effect != "changed":
+            total["packets"] += one.packets
             total[one.effect] += one.struck
         if one.lost:
             total["lost"] += one.lost

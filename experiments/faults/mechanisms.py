@@ -38,5 +38,5 @@ def mechanisms(
     return (
         EndpointFaults(rank, {name: controls[number] for name, number in rank.items()}),
         FailureFaults(failures),
-        LinkFaults(links),
+        LinkFaults(links, scenario.fabric),
     )

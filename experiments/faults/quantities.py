@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from endpoints.core.packets import Opcode
 from endpoints.impairments.spec import PsnRange, bounds, parse_psns
 from experiments import units
 from experiments.errors import UserError
@@ -17,6 +18,8 @@ from topo.fabric import Fabric, FabricError
 Value = float | int | str | tuple[PsnRange, ...] | tuple[str, ...]
 
 ARROW = "->"
+EVERYWHERE = "*"
+"""Every link of the fabric, in both directions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,10 @@ def link_ends(place: str) -> tuple[str, str, bool]:
 
 
 def _link(text: str, fabric: Fabric) -> str:
+    return text if text == EVERYWHERE else _one_link(text, fabric)
+
+
+def _one_link(text: str, fabric: Fabric) -> str:
     one, other, _ = link_ends(text)
     try:
         fabric.link_between(one, other)
@@ -49,7 +56,7 @@ def _link(text: str, fabric: Fabric) -> str:
 def _wire(text: str, fabric: Fabric) -> str:
     if link_ends(text)[2]:
         raise UserError(f"{text!r}: this goes for both directions of a link, written with a dash")
-    return _link(text, fabric)
+    return _one_link(text, fabric)
 
 
 def _wire_names(fabric: Fabric) -> list[str]:
@@ -57,7 +64,8 @@ def _wire_names(fabric: Fabric) -> list[str]:
 
 
 def _link_names(fabric: Fabric) -> list[str]:
-    return [*_wire_names(fabric), *(f"{node}{ARROW}{peer}" for node, _, peer in fabric.directed_links)]
+    arrows = (f"{node}{ARROW}{peer}" for node, _, peer in fabric.directed_links)
+    return [*_wire_names(fabric), *arrows, EVERYWHERE]
 
 
 def _one_of(kind: str, names: Callable[[Fabric], Iterable[str]], text: str, fabric: Fabric) -> str:
@@ -105,6 +113,20 @@ def _psns(text: str, _: Fabric) -> tuple[PsnRange, ...]:
         raise UserError(str(problem)) from None
 
 
+def _opcode_name(opcode: Opcode) -> str:
+    return opcode.name.lower().replace("_", "-")
+
+
+_OPCODES = {_opcode_name(opcode): int(opcode) for opcode in Opcode}
+
+
+def _opcodes(text: str, _: Fabric) -> tuple[int, ...]:
+    for name in text.split(","):
+        if name not in _OPCODES:
+            raise UserError(f"opcode {name!r}: known are {', '.join(_OPCODES)}")
+    return tuple(_OPCODES[name] for name in text.split(","))
+
+
 def tell_time(value: Value) -> str:
     """A time in one word: ``1.5s``."""
     assert isinstance(value, int)
@@ -131,12 +153,17 @@ def _tell_range(entry: PsnRange) -> str:
     return str(entry) if isinstance(entry, int) else "-".join(map(str, bounds(entry)))
 
 
+def _tell_opcodes(value: Value) -> str:
+    assert isinstance(value, tuple)
+    return ",".join(_opcode_name(Opcode(entry)) for entry in value if isinstance(entry, int))
+
+
 def _tell_words(value: Value) -> str:
     assert isinstance(value, tuple)
     return ",".join(map(str, value))
 
 
-_A_LINK = "a link like e00-a00 (one direction: e00->a00)"
+_A_LINK = "a link like e00-a00 (one direction: e00->a00; every link: *)"
 
 QUANTITIES = {
     "LINK": Quantity(_A_LINK, _link, names=_link_names),
@@ -149,5 +176,6 @@ QUANTITIES = {
     "RATE": Quantity("a rate like 10 (Mbit/s) or 500kbit", lambda text, _: units.parse_rate(text), _tell_rate),
     "COUNT": Quantity("a number like 100", _count),
     "PSNS": Quantity("PSNs like 17,40-60", _psns, _tell_psns),
+    "OPCODES": Quantity("opcodes like rc-acknowledge,rc-read-request", _opcodes, _tell_opcodes, lambda _: _OPCODES),
 }
 """By the word in capitals that stands for it in a form."""

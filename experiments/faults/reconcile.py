@@ -12,6 +12,9 @@ from experiments.results import FaultRow
 SIGMAS = 4
 """Standard deviations that a count of independent events may be off: one in 16,000 is further by chance."""
 
+STRUCK = ("struck", "dropped")
+"""What counts a fault's victims where nothing else, on the same link, takes some of them away before."""
+
 LATE_S = 0.2
 """By when a fault has to be in force."""
 
@@ -56,7 +59,8 @@ def _judge(entry: Entry) -> tuple[bool | None, str]:
 
 
 def _judge_counts(fault: Fault, observed: Mapping[str, int]) -> tuple[bool | None, str]:
-    packets, struck, share = observed.get("packets"), observed.get("struck"), fault.get("probability")
+    packets, share = observed.get("packets"), fault.get("probability")
+    struck = next((observed[name] for name in STRUCK if name in observed), None)
     if packets is None or struck is None:
         return None, ""
     if packets == 0:

@@ -101,7 +101,9 @@ def test_one_in_sixteen_of_40000_is_lost_as_the_counter_says_and_a_seed_repeats_
         assert lost.seeded
         assert abs(lost.struck - frames * share) < 3 * math.sqrt(frames * share * (1 - share))
         assert wire.silent
-        assert wire.links.clear("f").struck == len(set(range(frames)) - set(came)) == lost.struck
+        told = wire.links.clear("f")
+        assert told.struck == len(set(range(frames)) - set(came)) == lost.struck
+        assert told.packets == frames
         assert wire.links.injected() == {NEAR: lost.struck}
 
         wire.add("f", "loss 1/16")
@@ -139,6 +141,24 @@ def test_each_is_cleared_alone_and_nothing_is_left():
         assert wire.arrived(range(10)) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
         assert wire.links.clear_all()["two"].struck == 3
         assert wire.arrived(range(10)) == list(range(10))
+        assert wire.problems() == []
+
+    on_wire(body)
+
+
+def test_at_many_places_it_stands_at_each_or_at_none():
+    both = {"there": ("a", "b"), "back": ("b", "a")}
+
+    def body(wire: Wire) -> None:
+        with pytest.raises(tc.BatchError):  # the far end is not shaped
+            wire.links.add_all(both, parse("loss", ["50%"]))
+        assert wire.links.observe() == {}
+        assert wire.problems() == []
+        tc.batch("tc", tc_lines(FAR, SPEC))
+        assert set(wire.links.add_all(both, parse("exact", ["psn", "3"]))) == set(both)
+        assert wire.arrived(range(10)) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+        told = wire.links.clear_all(both)
+        assert {name: (seen.struck, seen.packets) for name, seen in told.items()} == {"there": (1, 11), "back": (0, 0)}
         assert wire.problems() == []
 
     on_wire(body)

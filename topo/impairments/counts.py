@@ -12,6 +12,9 @@ from topo.impairments.model import Observed
 from topo.impairments.port import Placed
 from topo.impairments.registry import kind
 
+QUEUE = "10:"
+"""The handle of the link's own queue (``topo.shaping``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -26,8 +29,13 @@ class Reading:
         seen = self.interfaces.get(ifb, Counters())
         return not self.waiting.get((ifb, "1:"), 0) and seen.rx_packets == seen.tx_packets + seen.rx_dropped
 
-    def observed(self, placed: Placed) -> Observed:
-        """What one impairment has done."""
+    def queued(self, interface: str) -> int:
+        """Frames that ever came to the link's own queue, those that found it full included."""
+        seen = self.interfaces.get(interface, Counters())
+        return seen.tx_packets + seen.tx_dropped + self.dropped.get((interface, QUEUE), 0)
+
+    def observed(self, placed: Placed, before: Reading) -> Observed:
+        """What one impairment has done since ``before``, when it was not there."""
         struck, lost = self._counted(placed)
         return Observed(
             placed.name,
@@ -37,6 +45,7 @@ class Reading:
             kind(placed.impairment.kind).effect,
             struck,
             lost,
+            self.queued(placed.interface) - before.queued(placed.interface),
         )
 
     def _counted(self, placed: Placed) -> tuple[int, int]:
@@ -49,6 +58,9 @@ class Reading:
                 return dropped, 0
             return self.interfaces.get(placed.ifb, Counters()).tx_packets // form.copies, dropped
         return 0, 0
+
+
+NOTHING = Reading({}, {}, {})
 
 
 def parse_reading(qdiscs: str, devices: str) -> Reading:

@@ -60,7 +60,8 @@ class Observed:
     """What one impairment has done so far, by the kernel's own exact counters.
 
     ``struck`` frames were ``effect``; those that wait to be sent later count when they leave. ``lost`` frames found
-    the place full where delayed ones wait, and must be none. ``seeded``: the same seed strikes the same multicast
+    the place full where delayed ones wait, and must be none. ``queued`` frames came to the link's own queue
+    meanwhile, those among them that were struck and not dropped. ``seeded``: the same seed strikes the same multicast
     frames again; False where the kernel throws dice.
     """
 
@@ -71,8 +72,14 @@ class Observed:
     effect: Effect
     struck: int = 0
     lost: int = 0
+    queued: int = 0
 
     @property
     def dropped(self) -> int:
         """Frames that did not come through because of it."""
         return self.lost + (self.struck if self.effect == "dropped" else 0)
+
+    @property
+    def packets(self) -> int:
+        """Frames that could have been struck: those that came through, each once, and those that did not."""
+        return self.queued + self.dropped - (self.struck if self.effect == "duplicated" else 0)

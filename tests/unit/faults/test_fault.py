@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from endpoints.core.packets import Opcode
 from endpoints.impairments.registry import impairments
 from experiments.errors import UserError
 from experiments.faults.fault import Fault, continuations, parse_fault
@@ -21,6 +22,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "TIME": st.integers(1, 10**12),
     "RATE": st.integers(1, 10**12),
     "COUNT": st.integers(1, 10**6),
+    "OPCODES": st.lists(st.sampled_from(Opcode).map(int), min_size=1, max_size=3).map(tuple),
     "PSNS": st.lists(PSNS, min_size=1, max_size=4).map(tuple),
 }
 
@@ -53,6 +55,8 @@ def test_every_fault_is_read_back_from_its_words(fault: Fault) -> None:
         "link h5-e10 reorder 10% by 5ms",
         "link c0-a10 rate 10",
         "link a00->e00 loss 0.5% burst 5 for 3s",
+        "link e00-a00 drop every 3 opcode rc-acknowledge,rc-read-request",
+        "link * loss 1%",
         "link e00-a00 down",
         "switch a10 down for 3s",
         "host h3 rx drop psn 17,40-60",
@@ -79,6 +83,8 @@ def test_words_as_people_write_them_stay_as_they_are(words: str) -> None:
         ("link e00-a00 loss 2% burst", "ends too early, expected a number like 100"),
         ("link e00-a00 loss 2% for 3s x", "'x': expected nothing more"),
         ("link e00->a00 down", "'down': expected loss, "),
+        ("link * down", "'down': expected loss, "),
+        ("link e00-a00 drop opcode rc-ack", "opcode 'rc-ack': known are rc-send-first"),
         ("switch a10 up", "'up': expected down"),
         ("host h77 kill", "no host 'h77' in fattree; did you mean h7?"),
         ("host h7 kill for 3s", "'for': expected nothing more"),

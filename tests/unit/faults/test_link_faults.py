@@ -19,7 +19,9 @@ FABRIC = parse_topology("fattree,k=4")
     [
         ("loss 2%", "loss", {"share": 0.02}),
         ("drop psn 17,40-60", "exact", {"psn": ((17, 17), (40, 60))}),
-        ("drop every 100", "exact", {"every": 100}),
+        ("drop every 100", "exact", {"every": 100, "opcode": None}),
+        ("drop opcode rc-acknowledge,rc-read-request", "exact", {"opcode": ((0x11, 0x11), (0x0C, 0x0C))}),
+        ("drop psn 7 opcode ud-send-only-imm", "exact", {"psn": ((7, 7),), "opcode": ((0x65, 0x65),)}),
         ("reorder 10% by 5ms", "reorder", {"share": 0.1, "by": 5000}),
         ("delay 5ms jitter 1ms", "delay", {"by": 5000, "jitter": 1000}),
         ("rate 10", "rate", {"rate": 10_000_000}),
@@ -48,7 +50,7 @@ def test_bursts_that_never_end_are_refused() -> None:
 
 
 def test_every_form_of_a_link_is_an_impairment_or_a_failure() -> None:
-    values = {"PROBABILITY": "2%", "TIME": "5ms", "COUNT": "3", "RATE": "10", "PSNS": "4"}
+    values = {"PROBABILITY": "2%", "TIME": "5ms", "COUNT": "3", "RATE": "10", "PSNS": "4", "OPCODES": "rc-acknowledge"}
     for form in forms():
         if form.target != "link" or form.kind == "down":
             continue
@@ -57,9 +59,10 @@ def test_every_form_of_a_link_is_an_impairment_or_a_failure() -> None:
         assert impairment_of(parse_fault(f"link e00-a00 {form.kind} {words}", FABRIC)).kind
 
 
-def test_a_link_is_both_directions_and_an_arrow_one() -> None:
-    assert directions("e00-a00") == (("e00", "a00"), ("a00", "e00"))
-    assert directions("a00->e00") == (("a00", "e00"),)
+def test_a_link_is_both_directions_an_arrow_one_and_a_star_all_of_all_links() -> None:
+    assert len(set(directions("*", FABRIC))) == 2 * len(FABRIC.links)
+    assert directions("e00-a00", FABRIC) == (("e00", "a00"), ("a00", "e00"))
+    assert directions("a00->e00", FABRIC) == (("a00", "e00"),)
 
 
 @pytest.mark.parametrize(

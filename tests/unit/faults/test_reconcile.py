@@ -44,6 +44,12 @@ def test_a_count_agrees_within_four_standard_deviations(struck: int, agrees: boo
     assert ("100 ± 39 were to be expected" in found.remark) is not agrees
 
 
+@pytest.mark.parametrize(("dropped", "agrees"), [(61, False), (63, True), (137, True), (139, False)])
+def test_what_a_link_dropped_is_judged_alike(dropped: int, agrees: bool) -> None:
+    fault = parse_fault("link e00-a00 loss 10%", FABRIC)
+    assert row(replace(LOSS, fault=fault, observed={"packets": 1000, "dropped": dropped})).agrees is agrees
+
+
 def test_what_no_packet_met_cannot_be_judged() -> None:
     found = row(replace(LOSS, observed={"packets": 0, "struck": 0}))
     assert (found.agrees, found.remark) == (None, "no packet came by")

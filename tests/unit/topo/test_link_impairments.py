@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from topo.impairments.counts import parse_reading
+from topo.impairments.counts import NOTHING, parse_reading
 from topo.impairments.model import ImpairmentError
 from topo.impairments.port import Port, Step
 from topo.impairments.registry import choose, impairment, kinds, parse
@@ -136,12 +136,22 @@ def test_each_is_counted_where_the_kernel_counts_it():
     port, _ = port.add("late", parse("reorder", ["1%"]))
     qdiscs = [
         {"dev": "h1-eth0", "handle": "1:", "drops": 9, "qlen": 0},
+        {"dev": "h1-eth0", "handle": "10:", "drops": 5, "qlen": 0},
         {"dev": "h1-eth0", "handle": "100:", "drops": 4, "qlen": 0},
         {"dev": "h1-eth0+1", "handle": "1:", "drops": 0, "qlen": 2},
     ]
-    devices = "\n\nh1-eth0+1: 0 15 0 8 0 0 0 0 0 7 0 0 0 0 0 0\n"
+    devices = "\n\nh1-eth0+1: 0 15 0 8 0 0 0 0 0 7 0 0 0 0 0 0\nh1-eth0: 0 0 0 0 0 0 0 0 0 90 0 1 0 0 0 0\n"
     reading = parse_reading(json.dumps(qdiscs), devices)
-    lost, late = (reading.observed(placed) for placed in port.placed)
+    before = parse_reading("[]", "\n\nh1-eth0: 0 0 0 0 0 0 0 0 0 20 0 0 0 0 0 0\n")
+    lost, late = (reading.observed(placed, before) for placed in port.placed)
     assert (lost.struck, lost.dropped, late.struck, late.dropped) == (4, 4, 7, 0)
+    assert (lost.packets, late.packets) == (70 + 1 + 5 + 4, 70 + 1 + 5), "sent, refused by a dead peer, no room, struck"
     assert not reading.empty("h1-eth0+1")
     assert parse_reading("[]", devices).empty("h1-eth0+1")
+
+
+def test_frames_that_come_twice_came_by_once():
+    port, _ = Port("h1-eth0", SPEC, STOCK, seed=1).add("twice", parse("duplicate", ["1%"]))
+    devices = "\n\nh1-eth0: 0 0 0 0 0 0 0 0 0 103 0 0 0 0 0 0\nh1-eth0+0: 0 3 0 0 0 0 0 0 0 6 0 0 0 0 0 0\n"
+    twice = parse_reading("[]", devices).observed(port.placed[0], NOTHING)
+    assert (twice.struck, twice.packets) == (3, 100)
