@@ -42,6 +42,8 @@ class RankReport(Protocol):
     @property
     def hits(self) -> Sequence[tuple[Any, ...]]: ...
     @property
+    def held(self) -> Mapping[tuple[Any, int], int]: ...
+    @property
     def gone(self) -> str | None: ...
 
 
@@ -66,7 +68,8 @@ def packets(reports: Sequence[RankReport], expected: int | None) -> Packets:
     """Sums over the ranks, of multicast chunks and of packets of RDMA WRITEs.
 
     ``expected`` of them should have reached receivers; None for point-to-point: as many as were sent. What faults took
-    away or added is not lost; a packet that several of them took counts for each.
+    away or added is not lost; a packet that several of them took counts for each. Nor is what they still hold back;
+    what they had held back since an operation before arrived beside what this one sent.
     """
     total: Counter[str] = Counter()
     for report in reports:
@@ -81,6 +84,12 @@ def packets(reports: Sequence[RankReport], expected: int | None) -> Packets:
     )
     receivers = {("rx", True): 1, ("rx", False): 1, ("tx", True): len(reports) - 1, ("tx", False): 1}
     faults = sum(ARRIVALS.get(kind, 0) * receivers[way, ud] * count for (way, kind, ud), count in hits.items())
+    faults -= sum(
+        receivers[way, opcode == UD_OPCODE] * count
+        for report in reports
+        for (way, opcode), count in report.held.items()
+        if opcode in BULK_OPCODES
+    )
     return Packets(
         sent=sent,
         received=arrived,

@@ -161,6 +161,7 @@ class Operations:
 
         reports, seen = self._watch.over(begun)
         self._check()
+        reports = self._ranks.settled(reports)
         error = self._ranks.cancelled or judge.diagnosis(reports, dict(enumerate(hosts)))
         self._progress.phase("verify", None)
         wrong = 0 if error else self._buffers.wrong_bytes(algorithm, self._data, len(hosts))

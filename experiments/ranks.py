@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from endpoints.io.process import (
     Ready,
     Regroup,
     RunOperation,
+    Settle,
     Stop,
     fork_hosts,
 )
@@ -51,6 +52,7 @@ AFTER_FAILURE_S = 3.0
 ANSWER_S = 5.0
 """For an answer to :class:`Abort`: an endpoint looks between two naps, one that is stopped does not."""
 
+T = TypeVar("T")
 Report = Callable[[str, int, int], None]
 """(phase that most ranks are in, chunks received so far, chunks altogether); may raise :class:`Cancelled`."""
 
@@ -183,15 +185,32 @@ class Ranks:
     def _present(self) -> dict[str, HostProcess]:
         return {name: self._hosts[name] for name in self.names if name not in self.gone}
 
+    def settled(self, found: list[RankResult]) -> list[RankResult]:
+        """The results of :meth:`run` with the packets that came after the end, once nothing moves any more.
+
+        They stay as they are where somebody failed: nobody knows what is still to come then.
+        """
+        if self._out_of_step:
+            return found
+        for name in self.names:
+            send(self._hosts[name], Settle())
+        answers = self._answers(RankResult)
+        return [answers.get(name, result) for name, result in zip(self.names, found, strict=True)]
+
     def _all_ready(self) -> bool:
         """Wait until the ranks are ready; whether all are. Who is not is gone."""
-        muster = Muster(self._present(), Ready)
+        asked = self._present()
+        return self._answers(Ready).keys() == asked.keys()
+
+    def _answers(self, kind: type[T]) -> dict[str, T]:
+        """The answer of every rank, by name. Who gives none is gone."""
+        muster = Muster(self._present(), kind)
         until = time.monotonic() + READY_TIMEOUT_S
         while muster.wait(until):
             until = min(until, time.monotonic() + STRAGGLER_S)
         muster.fence()
         self.gone |= muster.gone
-        return not muster.gone
+        return muster.answers
 
     def _collect(self, look: Callable[[], None]) -> list[RankResult]:
         """The result of every rank. Once one has failed, or is gone, the others have a time to end; then they must.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby, pairwise
@@ -71,6 +72,10 @@ class Holding:
         while self._by_time and self._by_time[0][2].gone:
             heappop(self._by_time)
         return self._by_time[0][0] if self._by_time else None
+
+    def waiting(self) -> Iterator[U8]:
+        """What is held back now: the frames of one packet, one for each of its copies, at a time."""
+        return (held.part[0] for _, _, held in self._by_time if not held.gone)
 
     def _hold(self, frames: U8, lengths: Lengths, fates: Fates, first: int, now_ns: int) -> I64:
         """Take away what is to be held; the rows of all others, each as often as there are copies of it."""

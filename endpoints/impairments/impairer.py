@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from endpoints.core import layout
 from endpoints.core.packets import U8
 from endpoints.impairments.fates import I64, U64, Bool, Fates
 from endpoints.impairments.holding import Holding, Lengths, Part
@@ -168,6 +169,10 @@ class Impairer:
     def next_timeout(self) -> int | None:
         """When :meth:`due` has something next, in ns, or None."""
         return self._holding.next_timeout()
+
+    def held(self) -> Counter[int]:
+        """How many packets are held back now, copies of them included, by opcode."""
+        return Counter(opcode for frames in self._holding.waiting() for opcode in frames[:, layout.BTH].tolist())
 
     def judge(self, packets: Identities, lengths: Lengths) -> Fates | None:
         """What becomes of packets of ``lengths`` bytes each, or None if nothing does; this counts as seeing them."""

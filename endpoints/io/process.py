@@ -13,8 +13,9 @@ import multiprocessing
 import os
 import time
 import traceback
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
@@ -89,6 +90,11 @@ class Abort:
 
 
 @dataclass(frozen=True, slots=True)
+class Settle:
+    """Say again what there was to say of the last operation, with the packets that came after its end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Regroup:
     """Be ``rank`` of another communicator from now on, and answer :class:`Ready`.
 
@@ -105,7 +111,7 @@ class Stop:
     """End the process."""
 
 
-Command = HostSetup | RunOperation | Go | Abort | Regroup | Stop
+Command = HostSetup | RunOperation | Go | Abort | Settle | Regroup | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,8 @@ class RankResult:
     late_counts: tuple[int, ...] = ()
     """How often something waited, by class of ``io.lateness.BOUNDS_NS``."""
     hits: list[tuple[Any, ...]] = field(default_factory=list)
+    held: dict[tuple[Way, int], int] = field(default_factory=dict)
+    """By way and opcode, how many more packets faults held back at the end than at the beginning."""
     gone: str | None = None
 
 
@@ -219,6 +227,8 @@ def _serve(setup: HostSetup, pipe: Connection, control: Connection) -> None:
                     host.run(command)
                 case Abort() as command:
                     host.give_up(command)
+                case Settle():
+                    host.settle()
                 case Regroup() as command:
                     host.regroup(command)
                     pipe.send(Ready())
@@ -277,6 +287,7 @@ class _Host:
         for impairer in self._faults.values():
             impairer.log.clear()
         self.loop.lateness = Lateness()
+        self._held = self._held_back()
         self._counted, self._dropped = self._counters(), self._ring.statistics()[1]
         self._cpu = time.process_time()
 
@@ -296,23 +307,41 @@ class _Host:
             self._report()
 
     def _report(self) -> None:
-        self.result = RankResult(
+        self.result = self._said = RankResult(
             rank=self._rank,
             phases=[(phase.value, at) for phase, at in self._operation.phases],
             failure=self._failure,
-            counters={name: n - self._counted.get(name, 0) for name, n in self._counters().items()},
-            ring_dropped=self._ring.statistics()[1] - self._dropped,
             cpu_seconds=time.process_time() - self._cpu,
             heard_at=self.endpoint.heard_at,
             late_ns=self.loop.lateness.longest_ns,
             late_counts=tuple(self.loop.lateness.counts),
-            hits=[(way, *hit) for way, impairer in self._faults.items() for hit in impairer.log],
+            **self._books(),
         )
+
+    def settle(self) -> None:
+        """What came after a rank's end, such as a repeat of what was merely late, belongs to the operation, too."""
+        self.result = self._said = replace(self._said, **self._books())
+
+    def _books(self) -> dict[str, Any]:
+        """What became of packets since the operation was prepared."""
+        held = self._held_back()
+        held.subtract(self._held)
+        return {
+            "counters": {name: n - self._counted.get(name, 0) for name, n in self._counters().items()},
+            "ring_dropped": self._ring.statistics()[1] - self._dropped,
+            "hits": [(way, *hit) for way, impairer in self._faults.items() for hit in impairer.log],
+            "held": dict(held),
+        }
 
     def _finished(self) -> bool:
         counters = self.endpoint.counters
         self._progress[self._setup.rank, 1] = counters["chunks_received"] + counters["writes_received"]
         return not self._under_way
+
+    def _held_back(self) -> Counter[tuple[Way, int]]:
+        """Packets that faults hold back now, by way and opcode."""
+        held = ((way, impairer.held()) for way, impairer in self._faults.items())
+        return Counter({(way, opcode): count for way, counts in held for opcode, count in counts.items()})
 
     def _counters(self) -> dict[str, int]:
         total = dict(self.endpoint.counters)

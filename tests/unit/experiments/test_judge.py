@@ -11,7 +11,7 @@ import pytest
 from endpoints.core.packets import Batch, Opcode
 from experiments import judge
 
-UD, ACK = int(Opcode.UD_SEND_ONLY_IMM), int(Opcode.RC_ACKNOWLEDGE)
+UD, WRITE, ACK = int(Opcode.UD_SEND_ONLY_IMM), int(Opcode.RC_WRITE_MIDDLE), int(Opcode.RC_ACKNOWLEDGE)
 NAMES = {rank: f"h{rank + 1}" for rank in range(4)}
 MS = 1_000_000
 
@@ -26,6 +26,7 @@ class Report:
     counters: dict[str, int] = field(default_factory=lambda: {"rc_received": 1})
     ring_dropped: int = 0
     hits: list[tuple[Any, ...]] = field(default_factory=list)
+    held: dict[tuple[str, int], int] = field(default_factory=dict)
     gone: str | None = None
     heard_at: int = 0
 
@@ -123,6 +124,30 @@ def test_chunks_that_faults_took_or_added_are_not_lost(hits: list[tuple[Any, ...
 
 def test_more_arrivals_than_expected_are_no_negative_loss() -> None:
     assert judge.packets([Report(0, counters={"chunks_received": 5})], expected=4).lost == 0
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ({("rx", UD): 2}, 12),
+        ({("tx", UD): 1}, 12),
+        ({("tx", WRITE): 1, ("rx", WRITE): 1}, 12),
+        ({("rx", ACK): 3}, 10),
+        ({("rx", UD): -1}, 9),
+    ],
+    ids=["on receive", "by the sender, for both others", "of WRITEs", "of answers", "since an operation before"],
+)
+def test_chunks_that_faults_still_hold_back_at_the_end_are_not_lost(
+    held: dict[tuple[str, int], int], expected: int
+) -> None:
+    reports = [Report(0, counters={"chunks_received": 10}, held=held), Report(1, counters={}), Report(2, counters={})]
+    assert judge.packets(reports, expected).lost == 0
+    assert judge.packets(reports, expected + 1).lost == 1
+
+
+def test_writes_of_every_opcode_that_are_held_back_count() -> None:
+    held = {("rx", int(Opcode.RC_WRITE_FIRST)): 1, ("rx", WRITE): 2}
+    assert judge.packets([Report(0, counters={"writes_sent": 5, "writes_received": 2}, held=held)], None).lost == 0
 
 
 def test_only_dropped_multicast_chunks_count_as_dropped_and_every_hit_as_injected() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from endpoints.collectives.registry import collective
-from endpoints.io.process import Abort, Command, Go, RankResult, Ready, Regroup, RunOperation
+from endpoints.io.process import Abort, Command, Go, RankResult, Ready, Regroup, RunOperation, Settle
 from experiments import ranks
 from experiments.buffers import Buffers
 from experiments.communicators import communicator
@@ -144,6 +144,26 @@ def test_where_all_is_well_nobody_is_told_anything_else(make: Make) -> None:
     for _ in range(2):
         assert said(run(it)) == [None] * 3
     assert [type(command) for command in hosts[2].told] == [RunOperation, Go] * 2
+
+
+def counting(host: FakeHost, command: Command) -> object:
+    """One to which packets come after the end."""
+    late = isinstance(command, Settle)
+    return RankResult(host.rank, [], None, {"late": 1}, 0, 0.0) if late else well(host, command)
+
+
+def test_packets_that_come_after_the_end_are_counted_when_everything_has_settled(make: Make) -> None:
+    it, _ = make(counting, counting, dying_at(Settle))
+    settled = it.settled(run(it))
+    assert [found.counters for found in settled] == [{"late": 1}, {"late": 1}, {}]
+    assert it.gone == {"h3": "its endpoint was killed by SIGKILL"}
+
+
+def test_where_somebody_failed_nobody_is_asked_what_came_afterwards(make: Make) -> None:
+    it, hosts = make(accusing(1), counting, counting)
+    results = run(it)
+    assert it.settled(results) is results
+    assert not any(isinstance(command, Settle) for host in hosts for command in host.told)
 
 
 def test_who_is_killed_is_missing_and_the_next_operation_is_of_the_others_in_new_ranks(make: Make) -> None:

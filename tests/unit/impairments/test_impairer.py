@@ -256,6 +256,22 @@ def test_delayed_packet_comes_at_its_time_and_not_before():
     assert faults.due(9999) == []
 
 
+def test_packets_that_are_held_back_are_counted_with_their_copies_until_they_are_let_go():
+    faults = impairer(
+        ImpairmentSpec("duplicate", psns=(2,)),
+        ImpairmentSpec("delay", psns=(1,), time_ns=1000),
+        ImpairmentSpec("reorder", psns=(2,), time_ns=2000, packets=4),
+    )
+    assert faults.held() == {}
+    run(faults, *chunks(4))
+    assert faults.held() == {Opcode.UD_SEND_ONLY_IMM: 3}
+    faults.due(1000)
+    assert faults.held() == {Opcode.UD_SEND_ONLY_IMM: 2}
+    run(faults, *chunks(9))
+    assert psns(faults.due(1000)) == []
+    assert faults.held() == {}, "and enough newer ones have overtaken the other"
+
+
 def test_held_packets_come_in_the_order_of_their_times():
     faults = impairer(ImpairmentSpec("delay", psns=((0, 4),), time_ns=1000))
     frames, lengths = chunks(5)
