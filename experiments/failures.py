@@ -91,8 +91,11 @@ class Failures:
         self._kill(self._ovs.pids.get("ovs-vswitchd"), "ovs-vswitchd", signal.SIGKILL)
 
     def host_kill(self, host: str) -> None:
-        """Kill the endpoint of ``host``."""
-        self._kill(self._endpoint(host), f"the endpoint of {host}", signal.SIGKILL)
+        """Kill the endpoint of ``host``, and wait for its end; it is left to its parent to be collected."""
+        pid = self._endpoint(host)
+        self._kill(pid, f"the endpoint of {host}", signal.SIGKILL)
+        with suppress(ChildProcessError):  # collected already
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         self._stopped.discard(host)
 
     def host_stop(self, host: str) -> None:

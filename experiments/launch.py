@@ -55,10 +55,13 @@ def launch(
     make_progress: Callable[[], Progress],
     finish: Finish,
     conduct: Conduct | None = None,
+    *,
+    interactive: bool = False,
 ) -> Launched:
     """Run ``scenario`` in a sandbox and leave its results in a new folder below ``output``.
 
-    ``conduct`` decides which operations are run; by default those of the scenario.
+    ``conduct`` decides which operations are run; by default those of the scenario. If it is ``interactive``, Ctrl-C is
+    its own affair.
 
     Raises one of ``experiments.errors`` where nothing could be started. Must be called from the main thread.
     """
@@ -91,7 +94,9 @@ def launch(
                 return finish(summary, folder.path)
 
             with listener:
-                return Launched(sandbox.run_in_sandbox(inside, rundir, live.record_child), folder.path)
+                return Launched(
+                    sandbox.run_in_sandbox(inside, rundir, live.record_child, interactive=interactive), folder.path
+                )
     finally:
         folder.hand_over()
         folder.discard_unused()

@@ -71,6 +71,11 @@ class Operations:
         self._refused: dict[str, str] = {}
 
     @property
+    def name(self) -> str:
+        """The first algorithm's."""
+        return self._scenario.algorithms[0]
+
+    @property
     def skipped(self) -> dict[str, str]:
         """Why an algorithm has been left out, by its name."""
         return self._guests.skipped | self._refused

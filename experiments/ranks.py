@@ -158,7 +158,7 @@ class Ranks:
         the common start (monotonic ns), shortly before it.
         """
         self._operations += 1
-        self.cancelled = None
+        self._out_of_step, self.cancelled = True, None
         names, size = self.names, self.comm.size
         self._buffers.prepare(algorithm, data, size)
         for rank, name in enumerate(names):
@@ -229,6 +229,9 @@ class Ranks:
             except Cancelled as stop:
                 self.cancelled = str(stop)
                 abort, until = Abort(self.cancelled), time.monotonic()
+            except Exception:  # whoever goes on after that finds all in step again
+                self._end(muster, Abort("the operation was given up"))
+                raise
             if time.monotonic() >= until:
                 self.gone |= muster.gone
                 self._end(muster, abort or self._first_missing() or Abort("others have given up"))
@@ -246,6 +249,7 @@ class Ranks:
         while muster.wait(until):
             continue
         muster.fence()
+        self.gone |= muster.gone
 
     def _first_missing(self) -> Abort | None:
         """What to tell the others of somebody who is gone."""

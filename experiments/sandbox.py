@@ -11,7 +11,8 @@ interfaces, bridges and mounts along. ``init`` itself is killed by the kernel wh
 can stay behind, and nothing of it is ever in the host's own namespaces.
 
 A stop signal reaches ``main`` as :class:`Interrupted`, for an orderly end. A second one, or one that is not obeyed in
-:data:`GRACE_S`, kills. ``init`` leads a session of its own, so that Ctrl-C reaches the parent alone, not every daemon.
+:data:`GRACE_S`, kills; but what is interactive takes every Ctrl-C for itself. ``init`` leads a session of its own, so
+that Ctrl-C reaches the parent alone, not every daemon.
 """
 
 from __future__ import annotations
@@ -46,18 +47,25 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def run_in_sandbox(main: Callable[[], int], rundir: Path, started: Callable[[int], None] = lambda _pid: None) -> int:
+def run_in_sandbox(
+    main: Callable[[], int],
+    rundir: Path,
+    started: Callable[[int], None] = lambda _pid: None,
+    *,
+    interactive: bool = False,
+) -> int:
     """Run ``main`` in a sandbox and return its exit code, once nothing of the sandbox is left.
 
     ``rundir`` exists; inside it is an empty file system of its own. ``started`` is told the pid of the sandbox's first
-    process. Returns 1 if a process of the sandbox was killed, 3 (or raises EnvironmentMissing) if it cannot be made,
-    130 after a stop signal. Must be called from the main thread, as the only one.
+    process. If ``interactive``, ``main`` gets every SIGINT, and may go on. Returns 1 if a process of the sandbox was
+    killed, 3 (or raises EnvironmentMissing) if it cannot be made, 130 after a stop signal. Must be called from the main
+    thread, as the only one.
     """
     sys.stdout.flush()
     sys.stderr.flush()
     with signals.held(), kept() as terminal:
         pid, parent_holds = _fork_into_new_pids(main, rundir)
-        stop = _Stop(pid)
+        stop = _Stop(pid, interactive=interactive)
         try:
             started(pid)
             status = stop.wait()
@@ -74,10 +82,11 @@ def run_in_sandbox(main: Callable[[], int], rundir: Path, started: Callable[[int
 
 
 class _Stop:
-    """The parent's way with stop signals: pass the first on, kill at the next."""
+    """The parent's way with stop signals: pass the first on, kill at the next; pass on every Ctrl-C if interactive."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, *, interactive: bool) -> None:
         self._pid = pid
+        self._interactive = interactive
         self._first: float | None = None
 
     @property
@@ -111,7 +120,9 @@ class _Stop:
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self._first is None:
+        if self._interactive and number == signal.SIGINT:
+            os.kill(self._pid, number)
+        elif self._first is None:
             self._first = now
             os.kill(self._pid, number)
         elif now - self._first > ONE_PRESS_S:

@@ -42,6 +42,17 @@ def raise_once() -> None:
 
 
 @contextmanager
+def every_interrupt() -> Iterator[None]:
+    """Inside, every SIGINT raises KeyboardInterrupt, for somebody who goes on after it; other stop signals stay."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def raising() -> Iterator[None]:
     """Stop signals raise :class:`Interrupted` inside, but for those that our caller has us ignore (nohup)."""
     before = {stop: signal.getsignal(stop) for stop in STOP}

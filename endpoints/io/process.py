@@ -252,15 +252,14 @@ class _Host:
         self._control = control
         self._faults: dict[Way, Impairer] = {"rx": _impairer(setup, "rx"), "tx": _impairer(setup, "tx")}
         self.result: RankResult | None = None
+        self._failure: tuple[str, int | None] | None = None
         self.regroup(Regroup(setup.comm, setup.rank, first_op=1))
         self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
-        self._under_way = False
-        self._failure: tuple[str, int | None] | None = None
 
     def regroup(self, command: Regroup) -> None:
         """Begin anew in a communicator; what injected faults hold back, and the ring, stay as they are."""
         setup = self._setup
-        self._rank = command.rank
+        self._rank, self._under_way = command.rank, False
         self.endpoint = Endpoint(command.comm, command.rank, setup.config, setup.seed, command.first_op)
         self._station = Station(self.endpoint, Codec(command.comm, command.rank, setup.templates))
         live = Control(self._control, self._faults, self._station)

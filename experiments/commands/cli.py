@@ -55,4 +55,6 @@ def command(
             raise ExperimentFailed(f"cli: {console.wrong} commands or operations went wrong")
         return 0
 
-    raise typer.Exit(launch.launch(scenario, output, lambda: progress, finish, console).code)
+    raise typer.Exit(
+        launch.launch(scenario, output, lambda: progress, finish, console, interactive=console.interactive).code
+    )

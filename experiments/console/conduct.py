@@ -34,17 +34,24 @@ class Console:
                 shell = Shell(stage, jobs, captures, self._lines())
                 shells.append(shell)
                 shell.run_to_end()
-                jobs.stop()
+                if self.interactive:
+                    jobs.stop()
+                jobs.finish()
                 jobs.wait()
         finally:
             jobs.abandon()
         self.wrong = shell.wrong + jobs.failed
         return jobs.runs
 
+    @property
+    def interactive(self) -> bool:
+        """Whether a person types: then leaving ends the operation under way, where a script's last one is finished."""
+        return self._script is None and sys.stdin.isatty() and bool(os.environ.get("TERM"))
+
     def _lines(self) -> Iterable[str] | None:
         if self._script is not None:
             return self._script.read_text(encoding="utf-8").splitlines()
-        return None if sys.stdin.isatty() and os.environ.get("TERM") else sys.stdin
+        return None if self.interactive else sys.stdin
 
 
 @contextmanager

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from experiments.errors import TreecastError, UserError
+from experiments.errors import Cancelled, TreecastError, UserError
 from experiments.operations import Operations
 from experiments.results import Run
 from experiments.units import format_size
 from topo.ovs import OvsError
 from topo.tc import BatchError
+
+STOPPED = "stopped by hand"
+"""The error of an operation that was not wanted any more."""
 
 
 class _Abandoned(Exception):
@@ -18,10 +21,14 @@ class _Abandoned(Exception):
 
 
 class QuietProgress:
-    """What an operation is at, to be asked for; raises in the operation's thread once it is ``abandoned``."""
+    """What an operation is at, to be asked for.
+
+    In the operation's thread it raises once it is ``abandoned``, and, while bytes move, once that is ``cancelled``.
+    """
 
     def __init__(self) -> None:
         self.abandoned = False
+        self.cancelled = False
         self._phase, self._note, self._done, self._total = "", "", 0, 0
 
     def __str__(self) -> str:
@@ -36,6 +43,8 @@ class QuietProgress:
     def advance(self, done: int, total: int) -> None:
         """The phase is so far."""
         self._look()
+        if self.cancelled:
+            raise Cancelled(STOPPED)
         self._done, self._total = done, total
 
     def note(self, text: str) -> None:
@@ -53,8 +62,8 @@ class QuietProgress:
 class Jobs:
     """Runs operations by ``operations``; every line that people should see goes to ``tell``.
 
-    ``runs`` has all that ended, ``failed`` whether any was not verified. Once the endpoints are out of step, nothing
-    more can be run.
+    ``runs`` has all that ended, ``failed`` whether any was not verified although it was wanted to its end. An operation
+    that fails ends its repetition, and no more: the next is one of the hosts that are left.
     """
 
     def __init__(self, operations: Operations, progress: QuietProgress, tell: Callable[[str], None]) -> None:
@@ -64,40 +73,39 @@ class Jobs:
         self._progress = progress
         self._tell = tell
         self._repeat = False
-        self._broken = ""
-        self._thread: threading.Thread | None = None
+        self._idle = threading.Event()
+        self._idle.set()
 
     @property
     def busy(self) -> bool:
         """Whether an operation is on."""
-        return self._thread is not None and self._thread.is_alive()
+        return not self._idle.is_set()
 
     @property
     def status(self) -> str:
         """What goes on, in a line."""
-        if self.busy:
-            return f"{self._progress}{', repeated' if self._repeat else ''}"
-        return self._broken or "idle"
+        return f"{self._progress}{', repeated' if self._repeat else ''}" if self.busy else "idle"
 
     def start(self, algorithm: str, size_bytes: int, *, repeat: bool) -> None:
         """Begin; :class:`UserError` where that cannot be."""
         if self.busy:
-            raise UserError(f"{algorithm}: an operation is on; `stop` ends a repetition, `wait` waits")
-        if self._broken:
-            raise UserError(f"{algorithm}: {self._broken}")
+            raise UserError(f"{algorithm}: an operation is on; `stop` ends it, `wait` waits for it")
         operations = self._operations.of(algorithm, size_bytes)
-        self._repeat = repeat
-        self._thread = threading.Thread(target=self._work, args=(operations,), name="operations", daemon=True)
-        self._thread.start()
+        self._repeat, self._progress.cancelled = repeat, False
+        self._idle.clear()
+        threading.Thread(target=self._work, args=(operations,), name="operations", daemon=True).start()
 
-    def stop(self) -> None:
+    def finish(self) -> None:
         """No further repetition; the operation under way goes on to its end."""
         self._repeat = False
 
+    def stop(self) -> None:
+        """No further repetition, and an end of the operation under way, soon if not at once."""
+        self._repeat, self._progress.cancelled = False, True
+
     def wait(self) -> None:
-        """Until the operation has ended, and its repetitions, too."""
-        if self._thread is not None:
-            self._thread.join()
+        """Until the operation has ended, and its repetitions, too. May be interrupted, which the operation is not."""
+        self._idle.wait()
 
     def abandon(self) -> None:
         """End what goes on without waiting for it to succeed."""
@@ -106,30 +114,33 @@ class Jobs:
         self.wait()
 
     def _work(self, operations: Operations) -> None:
-        more = True
-        while more:
-            try:
-                run = operations.one(len(self.runs) + 1)
-            except _Abandoned:
-                return
-            except (TreecastError, BatchError, OvsError, OSError) as problem:
-                self._break(f"{problem}; no more operations can be run here")
-                return
-            self.runs.append(run)
-            self._tell(told(run))
-            if run.error is not None:
-                self._break("an operation has failed, and the endpoints are out of step: start the console again")
-            more = self._repeat and run.error is None
+        try:
+            while self._well(operations) and self._repeat:
+                continue
+        except _Abandoned:
+            return
+        except (TreecastError, BatchError, OvsError, OSError) as problem:
+            self.failed = True
+            self._tell(f"{operations.name}: {problem}")
+        finally:
+            self._idle.set()
 
-    def _break(self, why: str) -> None:
-        self.failed = True
-        self._broken = why
-        self._tell(why)
+    def _well(self, operations: Operations) -> bool:
+        """Run one, and tell how it ended; whether that was well."""
+        run = operations.one(len(self.runs) + 1)
+        self.runs.append(run)
+        self.failed |= run.error not in {None, STOPPED}
+        self._tell(told(run))
+        return run.error is None
 
 
 def told(run: Run) -> str:
     """An operation that has ended, in a line: how fast, what was recovered, the verdict."""
     words = f"{run.algorithm} {run.iteration}, {format_size(run.bytes_per_rank)}"
+    if run.hosts:
+        words = f"{words}, among {run.ranks} hosts"
+    if run.error == STOPPED:
+        return f"{words}: {STOPPED}"
     if run.error is not None:
         return f"{words}: FAILED: {run.error}"
     assert run.seconds is not None

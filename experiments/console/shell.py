@@ -1,7 +1,8 @@
 """The console: Mininet's own command line on the running fabric, with collectives, faults and captures added.
 
-A command is a line; what is wrong with it is told in a line, and the console goes on. Fed by a script (``--script``, or
-standard input that is no terminal) it does the same, and its end says whether anything was wrong.
+A command is a line; what is wrong with it is told in a line, and the console goes on. At a terminal Ctrl-C ends what it
+waits for, or gives a new prompt; Ctrl-D or ``exit`` leaves. Fed by a script (``--script``, or standard input that is no
+terminal) it does the same but for Ctrl-C, which ends it, and its end says whether anything was wrong.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import TextIO
 import yaml
 from mininet.cli import CLI
 
+from experiments import signals
 from experiments.capture_process import Captures
 from experiments.console import views
 from experiments.console.history import scenario_of
 from experiments.console.jobs import Jobs, told
-from experiments.errors import TreecastError, UserError
+from experiments.errors import Interrupted, TreecastError, UserError
 from experiments.faults.fault import continuations, parse_fault
 from experiments.runner import Stage
 from experiments.units import parse_size
@@ -53,7 +55,9 @@ class Shell(CLI):
         """Read commands until there are no more."""
         if self._lines is None:
             _complete_whole_words()
-            self.cmdloop()
+            with signals.every_interrupt():
+                while not self._read_until_left():
+                    continue
             return
         for line in self._lines:
             text = line.split("#", 1)[0].strip()
@@ -61,6 +65,21 @@ class Shell(CLI):
                 self.tell(f"{self.prompt}{text}")
                 if self.onecmd(text):
                     return
+
+    def _read_until_left(self) -> bool:
+        """Read commands; false where Ctrl-C has come between."""
+        try:
+            self.cmdloop()
+        except Interrupted:  # somebody wants the whole run to end
+            raise
+        except KeyboardInterrupt:
+            self._say([""])
+            for node in self.mn.values():  # what runs there was in the foreground
+                while node.waiting:
+                    node.sendInt()
+                    node.waitOutput()
+            return False
+        return True
 
     def isatty(self) -> bool:
         """Whether a person types."""
@@ -100,11 +119,12 @@ class Shell(CLI):
         self._begin(BROADCAST, line)
 
     def do_stop(self, _line: str) -> None:
-        """stop: no further repetition; the operation under way goes on to its end."""
+        """stop: end the operation in the background, and what repeats it."""
         self._jobs.stop()
+        self._jobs.wait()
 
     def do_wait(self, _line: str) -> None:
-        """wait: until the operation in the background has ended, and what repeats it."""
+        """wait: until the operation in the background has ended, and what repeats it; Ctrl-C ends the waiting alone."""
         self._jobs.wait()
 
     def do_status(self, _line: str) -> None:
