@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from endpoints.collectives.registry import Algorithm
+from experiments.external.registry import External
 from experiments.fidelity.verdict import SEVERITY
 from experiments.results import Run, Summary
 from experiments.theory import Kind
@@ -35,8 +37,9 @@ class Row:
 
     ``operations`` were verified, of ``attempts``; ``limit_ratio`` is the part of the limit that the median time
     reaches, ``speedup`` the best point-to-point algorithm's median time over this one's. ``link_bytes`` are those of
-    all links, ``theory_ratio`` is how many there are for one in theory, ``host_tx_bytes`` what all hosts together have
-    sent; ``cpu_seconds`` those of the hosts' programs. ``extra_seconds`` are medians of other times that an external
+    all links, ``theory_ratio`` is how many there are for one in theory; for an external program ``bound_ratio`` is the
+    same of a lower bound, and ``bound`` says of which. ``host_tx_bytes`` is what all hosts together have sent;
+    ``cpu_seconds`` are those of the hosts' programs. ``extra_seconds`` are medians of other times that an external
     program has, by their name. ``note`` says what went wrong, or why it was left out.
     """
 
@@ -50,6 +53,8 @@ class Row:
     speedup: float | None = None
     link_bytes: float | None = None
     theory_ratio: float | None = None
+    bound_ratio: float | None = None
+    bound: str | None = None
     host_tx_bytes: float | None = None
     cpu_seconds: float | None = None
     extra_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -69,7 +74,7 @@ def compare(summary: Summary) -> list[Row]:
     reasons = {entry.algorithm: entry.reason for entry in summary.skipped}
     rows = [
         _row(
-            Row(entry.name, entry.kind, entry.multicast, note=reasons.get(entry.name)),
+            Row(entry.name, entry.kind, entry.multicast, bound=_bound(entry), note=reasons.get(entry.name)),
             [run for run in summary.runs if run.algorithm == entry.name],
             summary,
         )
@@ -101,6 +106,9 @@ def _row(named: Row, runs: Sequence[Run], summary: Summary) -> Row:
         theory_ratio=_median(
             [sum(run.link_bytes.values()) / max(1, sum(run.link_bytes_theory.values())) for run in theories]
         ),
+        bound_ratio=_median(
+            [sum(run.link_bytes.values()) / run.link_bytes_bound for run in good if run.link_bytes_bound]
+        ),
         host_tx_bytes=_median([sum(run.host_tx_bytes.values()) for run in good]),
         cpu_seconds=_median([run.cpu["endpoints"] for run in good if "endpoints" in run.cpu]),
         extra_seconds={
@@ -110,6 +118,10 @@ def _row(named: Row, runs: Sequence[Run], summary: Summary) -> Row:
         fidelity=max((summary.verdict_of(run) for run in runs), key=SEVERITY.index, default="unknown"),
         note=errors[0] if errors else named.note,
     )
+
+
+def _bound(entry: Algorithm) -> str | None:
+    return entry.bound.words if isinstance(entry, External) and entry.bound is not None else None
 
 
 def _speedup(row: Row, best: Row | None) -> float | None:

@@ -48,6 +48,8 @@ def remarks(rows: Sequence[Row]) -> Iterator[str]:
         if best is not None:
             yield f"best point-to-point {kind}: {best.algorithm}"
     for row in rows:
+        if row.bound_ratio is not None:
+            yield f"* {row.algorithm}: of a lower bound, payload alone: {row.bound}"
         for name, seconds in row.extra_seconds.items():
             yield f"{row.algorithm}: {name} {seconds * 1e3:.1f} ms"
         if row.note is not None:
@@ -65,7 +67,7 @@ def _cells(row: Row) -> list[str]:
         show(row.limit_ratio, lambda ratio: f"{ratio:.3f}"),
         show(row.speedup, lambda ratio: f"{ratio:.2f}x"),
         show(row.link_bytes, lambda count: f"{count / 1e6:.1f}"),
-        show(row.theory_ratio, lambda ratio: f"{ratio:.3f}"),
+        show(row.theory_ratio, lambda ratio: f"{ratio:.3f}") if row.bound_ratio is None else f"{row.bound_ratio:.3f}*",
         show(row.host_tx_bytes, lambda count: f"{count / 1e6:.1f}"),
         show(row.cpu_seconds, lambda seconds: f"{seconds:.2f}"),
     ]

@@ -146,6 +146,7 @@ class Operations:
                 measured.seconds if measured else None,
                 error=error,
                 wrong_bytes=wrong,
+                link_bytes_bound=self._bound(algorithm),
                 cpu={"endpoints": measured.cpu_seconds} if measured else {},
                 extra_seconds=measured.extra_seconds if measured else {},
             )
@@ -274,6 +275,12 @@ class Operations:
             },
             **found,
         )
+
+    def _bound(self, algorithm: External) -> int | None:
+        if algorithm.bound is None:
+            return None
+        links = self._links(tuple(self._everybody))
+        return algorithm.bound.payload(links, algorithm.kind, self._scenario.size_bytes)
 
     def _limit(self, algorithm: Algorithm, ranks: int) -> float:
         scenario = self._scenario

@@ -84,7 +84,9 @@ class Run(_Value):
     ``seconds`` is the slowest rank's time from its first barrier message to its last handshake, None where a rank did
     not finish; ``limit_seconds`` what the receiving link needs for the payload alone, ``limit_ratio`` that over
     ``seconds``. ``phases`` has the seconds of each rank by phase. Links are directed: ``"h1->e00"``; their bytes
-    include headers; theory has what the frames with payload make, without acknowledgements, barrier and repairs.
+    include headers; theory has what the frames with payload make, without acknowledgements, barrier and repairs. Of an
+    external program, whose frames are not known, ``link_bytes_bound`` is what it must move at the least over all links
+    together, payload alone (``movement.bounds``).
     ``port_mismatches`` is empty where the kernel and OpenFlow agree at both ends of every link. ``injected`` counts
     packets hit by impairments, by kind; which they were is in the result folder.
 
@@ -114,6 +116,7 @@ class Run(_Value):
     injected: dict[str, int] = {}
     link_bytes: dict[str, int] = {}
     link_bytes_theory: dict[str, int] = {}
+    link_bytes_bound: int | None = None
     link_packets: dict[str, int] = {}
     link_packets_theory: dict[str, int] = {}
     port_mismatches: list[PortMismatch] = []

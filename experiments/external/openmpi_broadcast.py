@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from experiments.external.openmpi.job import job
 from experiments.external.registry import External
 from experiments.external.site import Program, Site
+from experiments.movement.bounds import UNICAST
 
 
 def start(site: Site) -> AbstractContextManager[Program]:
@@ -15,5 +16,10 @@ def start(site: Site) -> AbstractContextManager[Program]:
 
 
 EXTERNAL = External(
-    "openmpi_broadcast", "broadcast", "Open MPI over TCP, by its own choice", start, ("mpirun.openmpi", "mpi4py")
+    "openmpi_broadcast",
+    "broadcast",
+    "Open MPI over TCP, by its own choice",
+    start,
+    ("mpirun.openmpi", "mpi4py"),
+    bound=UNICAST,
 )

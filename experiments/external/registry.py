@@ -15,6 +15,7 @@ from functools import cache
 from endpoints.collectives.registry import Algorithm
 from endpoints.core.registry import walk
 from experiments.external.site import Program, Site
+from experiments.movement.bounds import Bound
 from topo.platform import Missing
 
 
@@ -23,12 +24,13 @@ class External(Algorithm):
     """An algorithm that somebody else's program carries out.
 
     ``start`` has it ready on every host for as long as the context lasts; ``needs`` names what :mod:`topo.platform`
-    must have found.
+    must have found; ``bound`` is what it must move at the least, where that can be said.
     """
 
     start: Callable[[Site], AbstractContextManager[Program]]
     needs: tuple[str, ...]
     multicast: bool = False
+    bound: Bound | None = None
 
     def lacks(self, missing: Iterable[Missing]) -> str | None:
         """Why it cannot run where ``missing`` is missing, and the cure; None if it can."""

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from experiments.external.registry import External
 from experiments.external.site import Program, Site
 from experiments.external.uftp.session import session
+from experiments.movement.bounds import ON_A_TREE
 
 
 def start(site: Site) -> AbstractContextManager[Program]:
@@ -15,5 +16,11 @@ def start(site: Site) -> AbstractContextManager[Program]:
 
 
 EXTERNAL = External(
-    "uftp_broadcast", "broadcast", "UFTP multicasts a file over UDP", start, ("uftp", "uftpd"), multicast=True
+    "uftp_broadcast",
+    "broadcast",
+    "UFTP multicasts a file over UDP",
+    start,
+    ("uftp", "uftpd"),
+    multicast=True,
+    bound=ON_A_TREE,
 )

@@ -94,8 +94,8 @@ class LinkTheory:
         mtu: int,
         config: ProtocolConfig = ProtocolConfig(),  # noqa: B008 - frozen
     ) -> None:
-        self._trees = trees
-        self._hosts = hosts
+        self.trees = trees
+        self.hosts = hosts
         self._mtu = mtu
         self._write_packets = config.write_packets
         self.paths = routed_paths(fabric, unicast_routes(Live(fabric)), hosts)
@@ -103,16 +103,16 @@ class LinkTheory:
     def loads(self, algorithm: Collective, size: int) -> dict[str, Load]:
         """By link, for ``size`` bytes per rank (Broadcast: in all); empty for an algorithm that does not tell."""
         if algorithm.transfers is not None:
-            transfers = algorithm.transfers(len(self._hosts), size)
+            transfers = algorithm.transfers(len(self.hosts), size)
             return unicast_loads(transfers, self.paths, self._mtu, self._write_packets)
         return multicast_loads(self._multicast(algorithm, size)) if algorithm.multicast else {}
 
     def _multicast(self, algorithm: Collective, size: int) -> list[tuple[dict[str, int], Share]]:
-        roots = [host for rank, host in enumerate(self._hosts) if algorithm.contributes(rank)]
-        shares = Share.dealt(size, self._mtu, len(self._trees))
+        roots = [host for rank, host in enumerate(self.hosts) if algorithm.contributes(rank)]
+        shares = Share.dealt(size, self._mtu, len(self.trees))
         return [
-            (tree_crossings(tree.edges, set(self._hosts), roots), share)
-            for tree, share in zip(self._trees, shares, strict=True)
+            (tree_crossings(tree.edges, set(self.hosts), roots), share)
+            for tree, share in zip(self.trees, shares, strict=True)
         ]
 
 

@@ -73,6 +73,21 @@ def test_the_yardstick_is_the_best_algorithm_without_multicast_whoever_carries_i
     assert found["uftp_broadcast"].speedup is None, "there is no Broadcast without multicast here"
 
 
+def test_bytes_of_an_external_program_stand_beside_a_bound_that_is_named_as_one() -> None:
+    runs = run("mcast_allgather", 2.5), run("openmpi_allgather", 6.0, link_bytes_bound=3_200_000)
+    found = rows(*runs)
+    assert found["openmpi_allgather"].bound_ratio == pytest.approx(1.25)
+    assert found["openmpi_allgather"].theory_ratio is None
+    assert found["mcast_allgather"].bound is None
+    assert found["openmpi_ring_allgather"].bound_ratio is None, "it did not run"
+    console = Console(width=200)
+    with console.capture() as printed:
+        console.print(comparison_table(summary(*runs), list(found.values())))
+    assert " 1.250* " in printed.get()
+    (said,) = [line for line in remarks(list(found.values())) if line.startswith("*")]
+    assert said.startswith("* openmpi_allgather: of a lower bound, payload alone: every block to every host by unicast")
+
+
 def test_bytes_and_cpu_are_sums_over_links_and_hosts_and_stand_beside_theory_where_there_is_one() -> None:
     theory = {"h1->e00": 3_000_000, "e00->h1": 200_000}
     found = rows(run("mcast_allgather", 2.5, link_bytes_theory=theory), run("openmpi_allgather", 6.0, cpu={}))
