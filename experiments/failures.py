@@ -10,7 +10,8 @@ What is taken down is the real thing where there is one:
 link       its interfaces at switches are set down; OpenFlow's port status tells the controller, carrier a host
 switch     all bridges share one ovs-vswitchd, so none can be killed alone: its links go down, its connection to the
            controller is cut, and its flows and groups are deleted, which is what a loss of power leaves
-host       the process of its endpoint is killed, stopped (SIGSTOP) or continued; its kernel goes on
+host       the process of its endpoint is killed, stopped (SIGSTOP), continued, or slow (stopped for a share of the
+           time); its kernel goes on
 =========  ============================================================================================================
 """
 
@@ -22,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from controller.live import End, link_ends, switch_ends
+from experiments.brake import Brake
 from experiments.controller_process import ControllerProcess
 from experiments.errors import UserError
 from topo import tc
@@ -50,6 +52,7 @@ class Failures:
         self._links: set[Pair] = set()
         self._switches: set[str] = set()
         self._stopped: set[str] = set()
+        self._brakes: dict[str, Brake] = {}
 
     @property
     def down(self) -> tuple[str, ...]:
@@ -109,8 +112,23 @@ class Failures:
             os.kill(self._endpoint(host), signal.SIGCONT)
         self._stopped.discard(host)
 
+    def host_slow(self, host: str, share: float) -> None:
+        """Have the endpoint of ``host`` stopped for this share of the time."""
+        pid = self._endpoint(host)
+        self._kill(pid, f"the endpoint of {host}", signal.SIGCONT if host not in self._stopped else signal.SIGSTOP)
+        self.host_fast(host)
+        self._brakes[host] = Brake(pid, share, lambda: host in self._stopped)
+
+    def host_fast(self, host: str) -> None:
+        """Let the endpoint of ``host`` have all of its time again."""
+        brake = self._brakes.pop(host, None)
+        if brake is not None:
+            brake.release()
+
     def restore(self) -> None:
         """Put back every link and switch that is down, and let every host that is stopped go on."""
+        for host in list(self._brakes):
+            self.host_fast(host)
         for host in self._hosts():
             self.host_cont(host)
         for switch in sorted(self._switches):

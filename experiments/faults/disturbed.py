@@ -1,4 +1,4 @@
-"""Which hosts' endpoints were stopped or killed by faults in a span of time: what they did late is those faults' doing.
+"""Which hosts' endpoints faults stopped, slowed or killed in a span of time: what these did late is the faults' doing.
 
 Pure: from the book's entries. Times in monotonic nanoseconds.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from experiments.faults.book import Entry
 
-PROCESS = frozenset({"kill", "stop"})
+PROCESS = frozenset({"kill", "slow", "stop"})
 """Kinds of faults of a host that act on the endpoint's process."""
 
 

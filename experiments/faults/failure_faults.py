@@ -25,8 +25,8 @@ class FailureFaults:
         self._things: dict[int, Thing] = {}
 
     def takes(self, fault: Fault) -> bool:
-        """What is down, stopped or killed."""
-        return fault.kind in {"down", "stop", "kill"}
+        """What is down, stopped, slow or killed."""
+        return fault.kind in {"down", "stop", "slow", "kill"}
 
     def apply(self, number: int, fault: Fault) -> None:
         """Take it down."""
@@ -38,6 +38,8 @@ class FailureFaults:
                 self._failures.switch_down(switch)
             case ("host", "stop", host):
                 self._failures.host_stop(host)
+            case ("host", "slow", host):
+                self._failures.host_slow(host, float(str(fault.get("probability"))))
             case ("host", "kill", host):
                 self._failures.host_kill(host)
             case ("controller", "kill"):
@@ -64,6 +66,8 @@ class FailureFaults:
                 self._failures.switch_up(switch)
             case ("host", "stop", host):
                 self._failures.host_cont(host)
+            case ("host", "slow", host):
+                self._failures.host_fast(host)
         return {}
 
 

@@ -85,6 +85,9 @@ NETWORK = (
     form("switch", "down", "", "the switch is off: links, connection to the controller, rules"),
     form("host", "kill", "", "the host's endpoint is killed", lasting=False),
     form("host", "stop", "", "the host's endpoint is stopped (SIGSTOP), and goes on when this is cleared"),
+    form(
+        "host", "slow", "PROBABILITY", "the host's endpoint is stopped for this share of the time, a little at a time"
+    ),
     form("controller", "kill", "", "the controller is killed; the run starts another", lasting=False),
     form("vswitchd", "kill", "", "ovs-vswitchd, and so every switch, is killed; the run starts another", lasting=False),
 )

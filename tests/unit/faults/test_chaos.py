@@ -48,7 +48,7 @@ def test_timelines_are_in_order_within_their_span() -> None:
 def test_whatever_can_be_said_of_links_switches_and_daemons_is_drawn_and_of_hosts_every_kind() -> None:
     found = {(fault.target, fault.kind) for fault in faults()}
     every = {(form.target, form.kind) for form in forms()}
-    assert found == every
+    assert found == every - {("host", "slow")}, "which takes time away and no packet"
 
 
 def test_links_are_drawn_in_both_directions_and_in_one_at_hosts_and_inside() -> None:

@@ -40,6 +40,12 @@ def test_a_kill_counts_for_good_and_what_is_done_to_packets_or_others_does_not()
     assert disturbed([killed, *others], 50 * S, 60 * S) == {"h7": "fault 1 (host h7 kill)"}
 
 
+def test_a_slow_host_is_late_by_its_fault() -> None:
+    assert disturbed([replace(STOP, fault=parse_fault("host h3 slow 60%", FABRIC))], 11 * S, 12 * S) == {
+        "h3": "fault 3 (host h3 slow 60%)"
+    }
+
+
 def test_of_several_the_first_is_told() -> None:
     again = replace(STOP, number=9, applied_ns=12 * S)
     assert disturbed([STOP, again], 10 * S, 20 * S) == {"h3": WORDS}

@@ -13,7 +13,7 @@ class Verbs:
     """Stands for the library of failures: any verb, noted with its arguments."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, ...]] = []
+        self.said: list[tuple[object, ...]] = []
 
     def __getattr__(self, verb: str) -> Any:
         return lambda *names: self.said.append((verb, *names))
@@ -22,21 +22,24 @@ class Verbs:
 def test_each_failure_has_its_verb_and_its_way_back() -> None:
     verbs = Verbs()
     faults = FailureFaults(verbs)  # type: ignore[arg-type]  # it has all verbs
-    words = ["link e00-a00 down", "switch a10 down", "host h3 stop", "host h7 kill", "controller kill", "vswitchd kill"]
+    words = ["link e00-a00 down", "switch a10 down", "host h3 stop", "host h4 slow 60%"]
+    words += ["host h7 kill", "controller kill", "vswitchd kill"]
     for number, text in enumerate(words):
         faults.apply(number, parse_fault(text, FABRIC))
-    for number in range(3):
+    for number in range(4):
         faults.clear(number)
     assert verbs.said == [
         ("link_down", "a00", "e00"),
         ("switch_down", "a10"),
         ("host_stop", "h3"),
+        ("host_slow", "h4", 0.6),
         ("host_kill", "h7"),
         ("controller_kill",),
         ("vswitchd_kill",),
         ("link_up", "a00", "e00"),
         ("switch_up", "a10"),
         ("host_cont", "h3"),
+        ("host_fast", "h4"),
     ]
 
 
