@@ -136,9 +136,9 @@ class PrivateOvs:
             self._end(name, STOP_TIMEOUT_S)
         self._daemons.clear()
 
-    def run(self, *command: str) -> str:
-        """Standard output of one of OVS's programs against this instance; OvsError with its complaint if it fails."""
-        result = self._call(*command)
+    def run(self, *command: str, text: str = "") -> str:
+        """Standard output of one of OVS's programs, fed ``text``; OvsError with its complaint if it fails."""
+        result = self._call(*command, text=text)
         if result.returncode != 0:
             complaint = result.stderr.strip() or f"exit status {result.returncode}"
             raise OvsError(f"{command[0]} {_abridged(command[1:])}: {complaint}")
@@ -169,9 +169,8 @@ class PrivateOvs:
         self.run("ovs-vsctl", "del-controller", bridge)
 
     def forget_rules(self, bridge: str) -> None:
-        """Delete every flow and every group of the bridge."""
-        for command in ("del-flows", "del-groups"):
-            self.run("ovs-ofctl", "-O", "OpenFlow13", command, bridge)
+        """Delete every flow and every group of the bridge, at once (a bundle: ONF extension 230)."""
+        self.run("ovs-ofctl", "-O", "OpenFlow13", "bundle", bridge, "-", text="flow delete\ngroup delete\n")
 
     def port_counters(self) -> dict[tuple[str, int], Counters]:
         """Counters of the ports of all bridges at this moment, by (bridge, port number)."""
@@ -191,10 +190,11 @@ class PrivateOvs:
         lines = [line for log in logs if log.exists() for line in log.read_text(errors="replace").splitlines()]
         return [line for line in lines if re.search(r"\|(WARN|ERR|EMER)\|", line)]
 
-    def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def _call(self, *command: str, text: str = "") -> subprocess.CompletedProcess[str]:
         try:
             return subprocess.run(
                 command,
+                input=text,
                 capture_output=True,
                 text=True,
                 check=False,
