@@ -1,4 +1,4 @@
-"""IGMP reports from frame bytes: what a host says it wants, or the named reason why its bytes say nothing.
+"""IGMP: what a host says it wants, from frame bytes, or the named reason why they say nothing; and the query that asks.
 
 RFC 2236 (version 2), RFC 3376 (version 3) and the report of version 1. All reports come down to the records of version
 3: a version 2 report is "exclude nothing", a leave is "include nothing" (RFC 3376 section 7.3.2). Whatever a host
@@ -72,6 +72,12 @@ _RECORD_TYPES = {
 
 _QUERY, _V1_REPORT, _V2_REPORT, _V2_LEAVE, _V3_REPORT = 0x11, 0x12, 0x16, 0x17, 0x22
 
+_ALL_HOSTS, _ALERT = bytes((224, 0, 0, 1)), bytes((148, 4, 0, 0))
+_QUERIER = b"\x02\x00\x00\x00\x00\x00"
+"""A locally administered MAC address that no host has: theirs count from 1."""
+_ROBUSTNESS, _INTERVAL_S = 2, 125
+"""RFC 3376 sections 8.1 and 8.2."""
+
 
 class _Unreadable(Exception):
     """Ends the reading of a frame, whatever was read of it before; never leaves this module."""
@@ -79,6 +85,19 @@ class _Unreadable(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def general_query(response_ds: int = 5) -> bytes:
+    """The frame of a version 3 general query (RFC 3376 section 4.1): every host that gets it tells all that it wants.
+
+    Hosts answer at random within ``response_ds`` tenths of a second (up to 127). The source is 0.0.0.0, a querier's
+    without an address of its own (RFC 4541 section 2.1.1).
+    """
+    message = struct.pack("!BBH4sBBH", _QUERY, response_ds, 0, bytes(4), _ROBUSTNESS, _INTERVAL_S, 0)
+    message = message[:2] + checksum(message).to_bytes(2) + message[4:]
+    header = struct.pack("!BBHHHBBH4s4s4s", 0x46, 0xC0, 24 + len(message), 0, 0, 1, 2, 0, bytes(4), _ALL_HOSTS, _ALERT)
+    header = header[:10] + checksum(header).to_bytes(2) + header[12:]
+    return b"\x01\x00\x5e\x00\x00\x01" + _QUERIER + b"\x08\x00" + header + message
 
 
 def read_frame(frame: bytes) -> Report:

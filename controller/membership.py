@@ -1,9 +1,9 @@
 """Who is in which group: the state that IGMP reports build up.
 
 Every host has a switch port of its own, so a host's word is all there is to know about its port: a leave takes effect
-at once, and no report is suppressed for another's. Nothing times out and no queries are sent: a membership ends when
-the host says so. A host whose link is down is left out of the tree, not out of the group, since it will not report
-again when the link is back.
+at once, and no report is suppressed for another's. Nothing times out: a membership ends when the host says so, and
+hosts are queried only when something may have been missed. A host whose link is down is left out of the tree, not out
+of the group, since it will not report again of itself when the link is back.
 
 The fabric forwards by group alone. A host that asks for some sources only (RFC 3376 section 3, RFC 4607) gets the group
 from every sender as long as it wants any; its own kernel filters the rest.

@@ -11,10 +11,12 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as of13
 from ryu.ofproto import ofproto_v1_3_parser as parser13
 
+from controller.igmp import general_query
 from controller.rules import (
     Action,
     AddFlow,
     AddGroup,
+    AskHosts,
     Barrier,
     Clear,
     Command,
@@ -48,7 +50,7 @@ class Refusal:
 
 
 def encode(datapath: Any, command: Command) -> list[Message]:
-    """The messages that carry out ``command``, in order (OpenFlow 1.3 sections 7.3.4.1, 7.3.4.2, 7.3.8)."""
+    """The messages that carry out ``command``, in order (OpenFlow 1.3 sections 7.3.4.1, 7.3.4.2, 7.3.7, 7.3.8)."""
     match command:
         case Clear():
             return [
@@ -61,12 +63,13 @@ def encode(datapath: Any, command: Command) -> list[Message]:
             return [_group(datapath, of13.OFPGC_MODIFY, group)]
         case DeleteGroup(group_id):
             return [parser13.OFPGroupMod(datapath, of13.OFPGC_DELETE, of13.OFPGT_ALL, group_id)]
-        case AddFlow(flow):
-            return [_flow(datapath, of13.OFPFC_ADD, flow)]
-        case ModifyFlow(flow):
-            return [_flow(datapath, of13.OFPFC_MODIFY_STRICT, flow)]
+        case AddFlow(flow) | ModifyFlow(flow):
+            kind = of13.OFPFC_ADD if isinstance(command, AddFlow) else of13.OFPFC_MODIFY_STRICT
+            return [_flow(datapath, kind, flow)]
         case DeleteFlow(priority, match):
             return [_delete_flows(datapath, of13.OFPFC_DELETE_STRICT, 0, priority, match)]
+        case AskHosts(ports):
+            return [_packet_out(datapath, ports, general_query())]
         case Barrier():
             return [parser13.OFPBarrierRequest(datapath)]
 
@@ -143,6 +146,11 @@ def _delete_flows(datapath: Any, kind: int, table: int, priority: int, match: Ma
 def _group(datapath: Any, kind: int, group: Group) -> Message:
     buckets = [parser13.OFPBucket(actions=[parser13.OFPActionOutput(port)]) for port in group.ports]
     return parser13.OFPGroupMod(datapath, kind, of13.OFPGT_ALL, group.group_id, buckets)
+
+
+def _packet_out(datapath: Any, ports: tuple[int, ...], frame: bytes) -> Message:
+    actions = [parser13.OFPActionOutput(port) for port in ports]
+    return parser13.OFPPacketOut(datapath, of13.OFP_NO_BUFFER, of13.OFPP_CONTROLLER, actions, frame)
 
 
 def _match(match: Match) -> Any:

@@ -9,7 +9,9 @@ and new plan have in common, then the new plan: so no mixture of two trees ever 
 frame that is under way could still come to a switch twice, queues have to run dry in between (``inflight``).
 
 What a switch holds when it connects is where its rules start from: nothing is flushed. A planner that is new itself,
-since its predecessor was killed, learns from the switches who was a member of what; hosts are asked again (IGMP).
+since its predecessor was killed, learns from the switches who was a member of what. What these do not know, since they
+were off or a host's link was down, the hosts do. They are asked (IGMP) when their switch has connected or a port to one
+of them has come up, as soon as the rules are in that bring the answers.
 
 A switch that is not connected cannot be told anything, but may go on forwarding by what it holds. As long as it might
 come back soon nothing is changed anywhere; once it is given up, or its neighbours say that all its links are down, it
@@ -27,7 +29,7 @@ from controller.inflight import returns
 from controller.live import End, Live, switch_ends
 from controller.membership import Membership, MembershipChange
 from controller.plan import Plan, assign_slots, fixed_flows, make_plan, planned_groups
-from controller.rules import Barrier, Clear, Command, SwitchRules, common, difference, only_grows
+from controller.rules import AskHosts, Barrier, Clear, Command, SwitchRules, common, difference, only_grows
 from topo.fabric import Fabric
 
 
@@ -76,6 +78,7 @@ class Planner:
         self._told: dict[str, SwitchRules] = {}  # of each connected switch
         self._given_up: set[str] = set()  # not connected, and not waited for
         self._unread: set[str] = set()  # connected, hold what we cannot express: to be cleared
+        self._unasked: set[str] = set()  # switches whose hosts have to be asked what they are members of
         self._refused: set[str] = set()  # answered with an error: what they hold is not known
         self._awaited: dict[str, int] = {}  # switch -> generation whose barrier it still has to answer
         self._dirty = True
@@ -104,6 +107,7 @@ class Planner:
         self._given_up.discard(switch)
         self._refused.discard(switch)
         self._awaited.pop(switch, None)
+        self._unasked.add(switch)
         if self.generation == 0:
             for group in planned_groups(self.fabric, switch, self._told[switch]):
                 self._slots[group.address] = group.slot
@@ -132,6 +136,8 @@ class Planner:
         down = {number for node, number in self._down if node == switch}
         if port in self.fabric.ports[switch]:
             self._set_down(switch, down - {port} if up else down | {port})
+        if up and self.fabric.ports[switch].get(port) in self.fabric.host:
+            self._unasked.add(switch)
 
     def frame_seen(self, switch: str, port: int, frame: bytes) -> Seen:
         """A frame that ``switch`` handed up from ``port``: IGMP, and from a host, or it is counted and dropped."""
@@ -210,9 +216,16 @@ class Planner:
         for switch, told in sorted(self._told.items()):
             commands: tuple[Command, ...] = (Clear(), Barrier()) if switch in self._unread else ()
             commands += difference(told, rules[switch])
+            if not self._dirty and switch in self._unasked:
+                commands += self._questions(switch)
             if commands:
                 batches[switch] = (*commands, Barrier(self.generation))
                 self._told[switch] = rules[switch]
                 self._awaited[switch] = self.generation
         self._unread.clear()
         return batches
+
+    def _questions(self, switch: str) -> tuple[Command, ...]:
+        self._unasked.discard(switch)
+        ports = tuple(port for port, peer in self.fabric.ports[switch].items() if peer in self.fabric.host)
+        return (Barrier(), AskHosts(ports)) if ports else ()

@@ -130,7 +130,14 @@ class Barrier:
     generation: int = 0
 
 
-Command = Clear | AddGroup | ModifyGroup | DeleteGroup | AddFlow | ModifyFlow | DeleteFlow | Barrier
+@dataclass(frozen=True, slots=True)
+class AskHosts:
+    """Send the hosts at these ports a query for all of their memberships; the switch does no more than hand it out."""
+
+    ports: tuple[int, ...]
+
+
+Command = Clear | AddGroup | ModifyGroup | DeleteGroup | AddFlow | ModifyFlow | DeleteFlow | AskHosts | Barrier
 
 
 def difference(old: SwitchRules, new: SwitchRules) -> tuple[Command, ...]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from controller.forwarding import FrameClass, forward
+from controller.igmp import general_query
 from controller.live import End
 from controller.openflow13 import encode
 from controller.planner import Planner, Programmed
@@ -44,6 +45,7 @@ class FakeFabric:
         self.switches = {switch.name: FakeSwitch() for switch in fabric.switches}
         self.down: frozenset[End] = frozenset()
         self.off: set[str] = set()
+        self.wanted: dict[str, list[str]] = {host: [] for host in fabric.host}
         for switch in self.switches:
             self.connect(switch)
 
@@ -72,7 +74,11 @@ class FakeFabric:
         self.planner.give_up()
 
     def join(self, host: str, group: str) -> None:
-        """The host asks for the group."""
+        """The host asks for the group, and does so again when it is asked."""
+        self.wanted[host].append(group)
+        self._report(host, group)
+
+    def _report(self, host: str, group: str) -> None:
         edge = self.fabric.edge_of[host]
         self.planner.frame_seen(edge, self.fabric.port_to[edge][host], igmp_join(group))
 
@@ -103,6 +109,12 @@ class FakeFabric:
     def _take(self, switch: str, command: object) -> None:
         for message in encode(PROTOCOL, command):  # type: ignore[arg-type]
             assert not isinstance(self.switches[switch].send(message), Error)
+        while self.switches[switch].handed_out:
+            ports, query = self.switches[switch].handed_out.pop()
+            assert query == general_query()
+            for host in (self.fabric.ports[switch][port] for port in ports if (switch, port) not in self.down):
+                for group in self.wanted[host]:
+                    self._report(host, group)
         if isinstance(command, Barrier) and command.generation:
             self.planner.acknowledged(switch, command.generation)
 

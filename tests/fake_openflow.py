@@ -50,6 +50,8 @@ class FakeSwitch:
     flows: dict[tuple[int, Match], tuple[Action, ...]] = field(default_factory=dict)
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     xid: int = 0
+    handed_out: list[tuple[tuple[int, ...], bytes]] = field(default_factory=list)
+    """Frames of the controller's, and the ports that they went out of."""
 
     @property
     def rules(self) -> SwitchRules:
@@ -75,6 +77,9 @@ class FakeSwitch:
             return BarrierReply(xid)
         if kind == of13.OFPT_FLOW_MOD:
             return self._flow_mod(parser13.OFPFlowMod.parser(PROTOCOL, version, kind, length, xid, data))
+        if kind == of13.OFPT_PACKET_OUT:
+            self.handed_out.append(_packet_out(data))
+            return None
         assert kind == of13.OFPT_GROUP_MOD, f"no rule is changed by messages of type {kind}"
         return self._group_mod(data)
 
@@ -120,6 +125,15 @@ class FakeSwitch:
             return Error("OFPET_BAD_ACTION", "OFPBAC_BAD_OUT_PORT")
         self.groups[number] = ports
         return None
+
+
+def _packet_out(data: bytes) -> tuple[tuple[int, ...], bytes]:
+    """The ports of a message with nothing but output actions, and its frame: section 7.3.7, as Ryu has no parser."""
+    buffer, in_port, size = int.from_bytes(data[8:12]), int.from_bytes(data[12:16]), int.from_bytes(data[16:18])
+    assert (buffer, in_port) == (of13.OFP_NO_BUFFER, of13.OFPP_CONTROLLER)
+    actions = [data[at : at + 16] for at in range(24, 24 + size, 16)]
+    assert {int.from_bytes(action[:2]) for action in actions} == {of13.OFPAT_OUTPUT}
+    return tuple(int.from_bytes(action[4:8]) for action in actions), data[24 + size :]
 
 
 def _bucket_ports(data: bytes) -> list[int]:

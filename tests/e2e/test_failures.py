@@ -90,6 +90,10 @@ def break_and_mend(rundir: Path) -> dict[str, object]:
         for name, failure in (("controller", it.verbs.controller_kill), ("vswitchd", it.verbs.vswitchd_kill)):
             problems, rules = it.after(failure)
             seen[name] = (problems, rules == whole)
+        for failure in (lambda: it.verbs.link_down("h1", "l0"), it.verbs.controller_kill):
+            it.after(failure)
+        problems, rules = it.after(lambda: it.verbs.link_up("h1", "l0"))
+        seen["host unknown to switches"] = (problems, rules == whole)
         it.net._check(it.net._switch_interfaces(), None)
         seen["restarts"] = (it.controller.restarts, it.ovs.restarts)
     return seen
@@ -105,7 +109,8 @@ def test_links_and_switches_are_led_around_and_back_and_what_is_killed_is_follow
         "switch back": as_before,
         "controller": as_before,
         "vswitchd": as_before,
-        "restarts": (1, 1),
+        "host unknown to switches": as_before,
+        "restarts": (2, 1),
     }
 
 

@@ -6,8 +6,11 @@ from ipaddress import IPv4Address
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scapy.contrib.igmpv3 import IGMPv3, IGMPv3mq
+from scapy.layers.inet import IP, IPOption_Router_Alert
+from scapy.layers.l2 import Ether
 
-from controller.igmp import Change, Reason, Record, Report, checksum, read_frame, read_igmp
+from controller.igmp import Change, Reason, Record, Report, checksum, general_query, read_frame, read_igmp
 
 
 def message(kind: int, group: str) -> bytes:
@@ -188,3 +191,15 @@ def test_every_flipped_byte_of_a_report_is_noticed_by_the_checksum(at: int, flip
     at %= len(good)
     good[at] ^= flip
     assert read_igmp(bytes(good)).rejected == (Reason.BAD_CHECKSUM,)
+
+
+def test_a_general_query_is_what_scapy_makes_of_the_rfc() -> None:
+    query = Ether(general_query(5))
+    assert (query.dst, query[IP].src, query[IP].dst, query[IP].ttl) == ("01:00:5e:00:00:01", "0.0.0.0", "224.0.0.1", 1)
+    assert isinstance(query[IP].options[0], IPOption_Router_Alert)
+    assert (query[IGMPv3].type, query[IGMPv3].mrcode, query[IGMPv3mq].gaddr) == (0x11, 5, "0.0.0.0")
+    assert (query[IGMPv3mq].qrv, query[IGMPv3mq].qqic, query[IGMPv3mq].numsrc) == (2, 125, 0)
+    again = query.copy()
+    del again[IP].chksum, again[IGMPv3].chksum
+    assert bytes(again) == general_query(5), "both checksums are right"
+    assert read_frame(general_query()) == Report(rejected=(Reason.QUERY_FROM_HOST,))

@@ -13,7 +13,7 @@ from controller.inflight import returns
 from controller.live import End, Live, link_ends, switch_ends
 from controller.plan import make_plan
 from controller.prove import prove
-from controller.rules import AddGroup, Clear, ModifyGroup, SwitchRules
+from controller.rules import AddGroup, AskHosts, Barrier, Clear, ModifyGroup, SwitchRules
 from tests.fake_fabric import FakeFabric, visits
 from topo.fabric import Fabric
 from topo.registry import parse_topology
@@ -159,10 +159,42 @@ def test_another_controller_learns_from_the_switches_and_changes_nothing(k4: Fab
     fakes = joined("fattree,k=4")
     before, groups = fakes.rules, fakes.planner.groups
     fakes.restart_controller()
-    assert fakes.planner.replan() == {}
+    assert fakes.planner.groups == groups
+    batches = fakes.planner.replan()
+    assert {type(command) for batch in batches.values() for command in batch} == {AskHosts, Barrier}
+    assert batches.keys() == {"e00", "e01", "e10", "e11", "e20", "e21", "e30", "e31"}, "those that have hosts"
+    for switch in batches:
+        fakes.planner.acknowledged(switch, fakes.planner.generation)
     done = fakes.planner.announce()
     assert done is not None
     assert (done.groups, fakes.rules) == (groups, before)
+
+
+@pytest.mark.parametrize("gone", ["a switch without its rules", "a host's link"])
+def test_another_controller_asks_hosts_for_what_no_switch_can_tell_it(gone: str, k4: Fabric) -> None:
+    fakes = joined("fattree,k=4")
+    before, groups = fakes.rules, fakes.planner.groups
+    fakes.fail(switch_ends(k4, "e00") if gone.startswith("a switch") else link_ends(k4, "h1", "e00"))
+    assert fakes.settle(random.Random(8)) is not None
+    if gone.startswith("a switch"):
+        fakes.disconnect("e00")
+        fakes.switches["e00"] = type(fakes.switches["e00"])()
+    fakes.restart_controller()
+    assert fakes.settle(random.Random(9)) is not None
+    assert "h1" not in fakes.planner.groups[GROUPS[0]]
+    fakes.fail(NOTHING)
+    if gone.startswith("a switch"):
+        fakes.connect("e00")
+    done = fakes.settle(random.Random(10))
+    assert done is not None
+    assert (done.groups, fakes.rules) == (groups, before)
+
+
+def test_hosts_are_asked_when_the_rules_that_bring_their_answers_are_in(k4: Fabric) -> None:
+    fakes = FakeFabric(k4)
+    *rules, before, question, last = fakes.planner.replan()["e00"]
+    assert rules
+    assert (before, question, last) == (Barrier(), AskHosts((1, 2)), Barrier(1))
 
 
 def test_another_controller_also_learns_of_what_failed_meanwhile(k4: Fabric) -> None:
