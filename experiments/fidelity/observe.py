@@ -72,7 +72,7 @@ def observe(
         ring_drops=rings,
         kernel_drops={name: count for name, count in dropped.items() if count > 0 and name not in dead},
         down_drops={name: dropped[name] for name in sorted(dead & dropped.keys())},
-        queue_fill={port: fill for port, fill in watched.queue_fill.items() if port in ports},
+        queue_fill={name: fill for name, fill in watched.queue_fill.items() if name in counted},
         send_buffer_fill=_send_buffer_fill(watched) if datapath == "user" else 0.0,
         unaccounted=(*gaps, *missing),
         replaced=watched.replaced,

@@ -1,20 +1,19 @@
 """Watches the machine while an operation is on; what it finds is judged by ``verdict``.
 
-During the operation it only reads one file of the kernel, some ten times a second, which no run notices; what needs a
-program to be started is asked for before and after.
+During the operation it only reads one file of the kernel, some ten times a second, and now and then the links' queues,
+which no run notices; what needs a program to be started is asked for before and after.
 """
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from experiments.fidelity.queues import REQUEST, parse_queues
+from experiments.fidelity.queue_reader import QueueReader
 from experiments.fidelity.samples import (
     Schedule,
     Totals,
@@ -27,31 +26,35 @@ from experiments.fidelity.samples import (
 
 PROGRAM_TIMEOUT_S = 10.0
 QUEUE_LOOKS = 3
-"""Of so many looks one is at the links' queues, too, which takes a millisecond for a hundred of them."""
-ANSWER_BYTES = 1 << 16
+"""Of so many looks one is at the links' queues, too, which takes a millisecond or two on a fat tree of k = 4."""
 
 
 class Sampler:
     """``switching`` tells the pid of ovs-vswitchd, ``hosts`` has those of the endpoints by rank.
 
-    ``injected`` tells the frames that faults on links have dropped so far, by sending interface. Lives in the
-    network namespace of the switches, once their ports are there.
+    ``injected`` tells the frames that faults on links have dropped so far, by sending interface. ``namespaces`` has
+    for each host a process in whose network namespace its uplink is. Lives in that of the switches, once their ports
+    are there.
     """
 
     def __init__(
-        self, switching: Callable[[], int], hosts: Mapping[int, int], injected: Callable[[], Mapping[str, int]] = dict
+        self,
+        switching: Callable[[], int],
+        hosts: Mapping[int, int],
+        injected: Callable[[], Mapping[str, int]] = dict,
+        namespaces: Iterable[int] = (),
     ) -> None:
         self._switching = switching
         self._hosts = dict(hosts)
         self._injected = injected
-        self._names = dict(socket.if_nameindex())
+        self._links = QueueReader()
+        self._uplinks = [QueueReader(pid) for pid in namespaces]
+        self._names = self._links.names
         self._before = Totals(0)
         self._waiting: Counter[str] = Counter()
         self._looks = 0
         self._fill: dict[str, float] = {}
         self._queued = 0
-        self._kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-        self._kernel.settimeout(PROGRAM_TIMEOUT_S)
 
     def begin(self) -> None:
         """An operation begins."""
@@ -70,27 +73,29 @@ class Sampler:
                 self._waiting[name] = max(self._waiting[name], waiting)
 
         if self._looks % QUEUE_LOOKS == 1:
-            with suppress(OSError):  # a run does not end because it is watched
-                self._look_at_queues()
+            self._look_at_queues()
 
     def _look_at_queues(self) -> None:
         """See what waits in the links' queues."""
-        queued, over = 0, False
-        self._kernel.send(REQUEST)
-        while not over:
-            queues, over = parse_queues(self._kernel.recv(ANSWER_BYTES))
-            for queue in queues:
-                queued += queue.bytes
-                name = self._names.get(queue.index)
-                if name is not None and queue.packets:
+        queued = 0
+        for reader in (self._links, *self._uplinks):
+            for name, queue in reader.read():
+                if reader is self._links:
+                    queued += queue.bytes
+                if queue.packets:
                     self._fill[name] = max(self._fill.get(name, 0.0), queue.packets / queue.limit)
         self._queued = max(self._queued, queued)
 
     def end(self) -> Watched:
         """The operation has ended: all that was seen of it."""
-        buffer = self._kernel.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)  # the default, which vswitchd has, too
         return Watched(
-            self._before, self._totals(), dict(self._waiting), self._looks, dict(self._fill), self._queued, buffer
+            self._before,
+            self._totals(),
+            dict(self._waiting),
+            self._looks,
+            dict(self._fill),
+            self._queued,
+            self._links.send_buffer,
         )
 
     def _totals(self) -> Totals:

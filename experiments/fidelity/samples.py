@@ -26,9 +26,9 @@ class Schedule:
 class Totals:
     """Everything that only grows. ``switching`` by thread of ovs-vswitchd, ``hosts`` by rank, drops by interface.
 
-    ``queue_drops`` are frames that found a link's queue full, ``socket_drops`` those that found the socket full by
-    which the userspace datapath receives from a port. ``falls`` is how often an interface has lost its link, ``dark``
-    are those that have none now. ``switches`` is the process id of ovs-vswitchd.
+    ``queue_drops`` are frames that found a link's queue full at a switch, ``socket_drops`` those that found the socket
+    full by which the userspace datapath receives from a port. ``falls`` is how often an interface has lost its link,
+    ``dark`` are those that have none now. ``switches`` is the process id of ovs-vswitchd.
     """
 
     at_ns: int
@@ -48,7 +48,7 @@ class Watched:
 
     A frame takes more memory than its length. ``looks`` is how often the ports were looked at. ``queue_fill`` is the
     most that a link's queue was filled, by sending interface, as a part of its limit; ``queued_bytes`` the most that
-    waited in all of them together; ``send_buffer`` the memory that a socket may have in queues.
+    waited in those of the switches together; ``send_buffer`` the memory that a socket may have in queues.
     """
 
     before: Totals

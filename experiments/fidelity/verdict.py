@@ -199,7 +199,8 @@ def _remarks(seen: Observed) -> Iterator[str]:
         yield f"{fault} accounts for {host}, late by {late * 1e3:.0f} ms{full}"
     fill, port = seen.fullest
     if fill > FULL:
-        yield f"the queue at {port} was {fill:.0%} full, and what finds it full is dropped: raise --queue to avoid that"
+        effect = "is dropped, if not by a host, which sends it again"
+        yield f"the queue at {port} was {fill:.0%} full, and what finds it full {effect}: raise --queue to avoid that"
     if seen.replaced:
         yield "ovs-vswitchd ended and another took over: what endpoints missed may have been what the first one held"
     if seen.down_drops:
