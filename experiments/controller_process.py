@@ -61,6 +61,8 @@ class ControllerProcess:
         self.restarts = 0
         """How often another has been started."""
         self.port = 0
+        self.programmed: Event = {}
+        """The last report that was read of a plan in force at the switches; empty before the first."""
         self.openflow_errors: list[Event] = []
 
     def __enter__(self) -> Self:
@@ -201,6 +203,8 @@ class ControllerProcess:
         event: Event = json.loads(line)
         if event["event"] in {"programmed", "switch_gone"}:
             self._settled = event["event"] == "programmed"
+        if event["event"] == "programmed":
+            self.programmed = event
         return event
 
     def _ended(self) -> None:

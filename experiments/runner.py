@@ -18,7 +18,7 @@ from experiments.buffers import Buffers
 from experiments.capture_process import captures
 from experiments.communicators import communicator
 from experiments.control_socket import Server
-from experiments.controller_process import ControllerProcess
+from experiments.controller_process import ControllerProcess, Event
 from experiments.errors import EnvironmentMissing, ExperimentFailed
 from experiments.external.site import Place
 from experiments.faults.book import Book
@@ -57,9 +57,14 @@ class Stage:
     scenario: Scenario
     folder: ResultFolder
     net: EmulatedFabric
-    plan: Plan
+    controller: ControllerProcess
     operations: Operations
     director: Director
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is in force at the switches, as far as the controller's reports have been read."""
+        return _plan(self.scenario.fabric, self.controller.programmed)
 
 
 Conduct = Callable[[Stage], Iterable[Run]]
@@ -208,7 +213,7 @@ def _experiment(
             faults,
             probe_bps,
         )
-        yield Stage(scenario, folder, net, plan, operations, faults)
+        yield Stage(scenario, folder, net, controller, operations, faults)
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:
@@ -225,6 +230,11 @@ def _programmed(controller: ControllerProcess, fabric: Fabric, groups: Sequence[
         PROGRAM_TIMEOUT_S,
         "to program the multicast trees of all hosts",
     )
+    return _plan(fabric, event)
+
+
+def _plan(fabric: Fabric, event: Event) -> Plan:
+    """The plan of which the controller reports that it is programmed."""
     down = frozenset((node, port) for node, port in event["down"])
     return make_plan(Live(fabric, down), event["groups"], event["slots"])
 

@@ -16,6 +16,7 @@ from typing import TextIO
 import yaml
 from mininet.cli import CLI
 
+from controller.plan import Plan
 from experiments import signals
 from experiments.capture_process import Captures
 from experiments.console import views
@@ -201,15 +202,21 @@ class Shell(CLI):
 
     def do_groups(self, _line: str) -> None:
         """groups: the multicast groups, their members and the size of their trees."""
-        self._say(views.groups(self._stage.plan, self._stage.scenario.fabric))
+        self._say(views.groups(self._plan(), self._stage.scenario.fabric))
 
     def do_trees(self, _line: str) -> None:
-        """trees: the tree of every group as it was proved at the start."""
-        self._say(views.trees(self._stage.plan))
+        """trees: the tree of every group, as it is in force at the switches."""
+        self._say(views.trees(self._plan()))
 
     def do_ports(self, _line: str) -> None:
         """ports: the kernel's counters of every port."""
         self._say(views.ports(self._stage.scenario.fabric, self._stage.net.interface_counters()))
+
+    def _plan(self) -> Plan:
+        """What is in force at the switches; an operation under way reads the controller's reports itself."""
+        if not self._jobs.busy:
+            self._stage.controller.check()
+        return self._stage.plan
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ def test_keys_failures_and_stops_are_survived(tmp_path: Path) -> None:
     console.sees("fault 1: host h3 kill: done")
     console.type("allgather 256KiB\nwait\n")
     console.sees("mcast_allgather 2, 256 KiB, among 3 hosts: ")
+    console.type("groups\n")
+    console.sees("239.192.0.1: 3 hosts, root s1, 3 links: h1 h2 h4")
     console.type("fault add host h1 kill\nbroadcast 256KiB\nwait\n")
     console.sees("mcast_broadcast: its root h1 is missing: its endpoint was killed by SIGKILL")
 
