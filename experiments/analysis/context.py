@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from endpoints.collectives.registry import Collective
+from endpoints.collectives.registry import Collective, collectives
 from endpoints.core.blocks import BlockLayout
 from experiments.analysis.frames import Bool, Frames
 from experiments.analysis.packets import I64
-from experiments.results import SUMMARY, Summary
+from experiments.results import SUMMARY, Run, Summary
 from experiments.scenario import Scenario
 
 DEFAULT_OP_BITS = 8
@@ -62,9 +62,15 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Context:
-    """The scenario of the run that was captured."""
+    """The scenario of the run that was captured, and its operations, where they are told: not all took part in each."""
 
     scenario: Scenario
+    runs: tuple[Run, ...] = ()
+
+    @classmethod
+    def of(cls, summary: Summary) -> Context:
+        """What a summary tells."""
+        return cls(summary.scenario, tuple(summary.runs))
 
     @classmethod
     def beside(cls, capture: Path) -> tuple[Path, Context] | None:
@@ -75,7 +81,7 @@ class Context:
         folder = capture.resolve().parent
         for path in (folder / SUMMARY, folder.parent / SUMMARY):
             if path.is_file():
-                return path, cls(Summary.read(path).scenario)
+                return path, cls.of(Summary.read(path))
         return None
 
     @cached_property
@@ -84,17 +90,28 @@ class Context:
         return tuple(host.index for host in self.scenario.by_rank)
 
     def blocks(self, op: int) -> Blocks | None:
-        """The buffer of operation ``op``, None if it is no multicast.
-
-        Operations count from 1 and take the endpoints' algorithms in turn; external programs have no part in that.
-        """
-        algorithms = [entry for entry in self.scenario.collectives if isinstance(entry, Collective)]
-        algorithm = algorithms[(op - 1) % len(algorithms)] if algorithms else None
+        """The buffer of operation ``op``, None if it is no multicast."""
+        algorithm, size, hosts = self._operation(op)
         if algorithm is None or not algorithm.multicast:
             return None
-        roots = tuple(host for rank, host in enumerate(self.hosts) if algorithm.contributes(rank))
-        layout = BlockLayout(len(roots), self.scenario.size_bytes, self.scenario.mtu)
-        return Blocks(roots, layout, self.scenario.trees)
+        roots = tuple(host for rank, host in enumerate(hosts) if algorithm.contributes(rank))
+        return Blocks(roots, BlockLayout(len(roots), size, self.scenario.mtu), self.scenario.trees)
+
+    def _operation(self, op: int) -> tuple[Collective | None, int, tuple[int, ...]]:
+        """The algorithm of operation ``op``, the bytes of a block, the host number of each rank that took part.
+
+        Operations count from 1, those that warm up and are not told of first. They take the endpoints' algorithms in
+        turn, unless the run tells otherwise; external programs have no part in that.
+        """
+        own = [entry for entry in self.scenario.collectives if isinstance(entry, Collective)]
+        told = [run for run in self.runs if run.algorithm in collectives()]
+        index = op - 1 - self.scenario.warmup * len(own)
+        if 0 <= index < len(told):
+            run = told[index]
+            names = {host.name: host.index for host in self.scenario.fabric.hosts}
+            hosts = tuple(names[name] for name in run.hosts)
+            return collectives()[run.algorithm], run.bytes_per_rank, hosts or self.hosts
+        return (own[(op - 1) % len(own)] if own else None), self.scenario.size_bytes, self.hosts
 
     def misplaced(self, chunks: Frames) -> Bool:
         """Which multicast chunks do not fit the run."""

@@ -41,7 +41,7 @@ def command(
     values = {key: value for key, value in given.items() if value is not None}
     if script is not None and not script.is_file():
         raise UserError(f"--script {str(script)!r}: no such file")
-    scenario = scenario_of(None, {**values, "name": name or "console"})
+    scenario = scenario_of(None, {**values, "warmup": 0, "name": name or "console"})
 
     from experiments import launch
     from experiments.console.conduct import Console

@@ -85,7 +85,7 @@ def _captures(operation: Operation) -> list[Path]:
 
 def read(operation: Operation, path: Path) -> Arrivals:
     """What the capture of a host tells of the last multicast operation in it."""
-    trace = read_trace([path], Context(operation.scenario))
+    trace = read_trace([path], Context.of(operation.summary))
     host = next(number for number, entry in enumerate(operation.scenario.fabric.hosts) if entry.name == path.stem)
     chunks = trace.chunks[trace.chunks["src"] != host]
     ops = np.unique(chunks["op"])
