@@ -1,0 +1,116 @@
+"""The loop of a host that is busy all the time, and how it is interrupted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+import pytest
+
+from endpoints.core.packets import U8
+from endpoints.io.loop import Frame, Lengths, Loop
+from endpoints.station import Arrivals, Station
+
+MANY = 100
+"""Turns after which the tests give up."""
+
+
+class BusyStation:
+    """A station that finds a chunk in whatever comes, and lacks none."""
+
+    more = False
+
+    def __init__(self) -> None:
+        self.endpoint = self
+
+    def receive(self, frames: U8, lengths: Lengths, now: int) -> Arrivals:
+        return Arrivals.CHUNKS
+
+    def next_timeout(self) -> None:
+        return None
+
+    next_departure = next_event = next_timeout
+
+    def missing_ns(self) -> int:
+        return 0
+
+    def handle_timer(self, now: int) -> None:
+        """It has none."""
+
+    def transmit(self, now: int, budget: int) -> Iterator[Frame]:
+        return iter(())
+
+
+class BusyRing:
+    """A ring in which there always is a frame."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def take(self, limit: int) -> tuple[U8, Lengths]:
+        return np.zeros((1, 64), np.uint8), np.full(1, 64, np.int32)
+
+    def release(self, count: int) -> None:
+        """Nobody counts."""
+
+    def send(self, frame: Frame) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._fd
+
+
+class Control:
+    """Counts how often it is tended; then there is nothing more."""
+
+    def __init__(self, fd: int) -> None:
+        self.tended = 0
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def tend(self) -> None:
+        self.tended += 1
+        os.read(self._fd, 1)
+
+
+@pytest.fixture
+def pipes() -> Iterator[list[tuple[int, int]]]:
+    made = [os.pipe() for _ in range(3)]
+    yield made
+    for pair in made:
+        for fd in pair:
+            os.close(fd)
+
+
+def turns(loop: Loop, interrupt_at: int | None, write_to: int) -> int:
+    """How often the loop asks whether it has finished, if something is written after so many times."""
+    asked = 0
+
+    def finished() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == interrupt_at:
+            os.write(write_to, b"!")
+        return asked >= MANY
+
+    loop.run_until(finished)
+    return asked
+
+
+def test_a_host_to_which_something_comes_all_the_time_is_interrupted_all_the_same(pipes: list[tuple[int, int]]) -> None:
+    (ring, _), (interrupt, write_to), _ = pipes
+    loop = Loop(cast(Station, BusyStation()), BusyRing(ring), interrupt, lambda event: None, nap_ns=0)
+    assert turns(loop, None, write_to) == MANY
+    assert turns(loop, 5, write_to) < 10
+
+
+def test_what_is_asked_of_it_meanwhile_is_done_and_no_interrupt(pipes: list[tuple[int, int]]) -> None:
+    (ring, _), (interrupt, _), (asked, write_to) = pipes
+    control = Control(asked)
+    loop = Loop(cast(Station, BusyStation()), BusyRing(ring), interrupt, lambda event: None, 0, control)
+    assert turns(loop, 5, write_to) == MANY
+    assert control.tended == 1
