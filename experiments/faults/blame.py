@@ -19,7 +19,7 @@ from itertools import pairwise
 import networkx as nx
 
 from experiments.faults.fault import Fault
-from experiments.faults.quantities import link_ends
+from experiments.faults.quantities import directions
 from experiments.faults.timeline import Clear, Step
 from experiments.patience import Patience
 from topo.fabric import Fabric
@@ -97,7 +97,7 @@ def cut_off(fabric: Fabric, faults: Collection[Fault]) -> frozenset[str]:
     """
     graph: nx.DiGraph[str] = fabric.graph.to_directed()
     for fault in faults:
-        _take_away(graph, fault)
+        _take_away(graph, fault, fabric)
     parts = [part & fabric.host.keys() for part in nx.strongly_connected_components(graph)]
     greatest = max(map(len, parts), default=0)
     whole = [part for part in parts if len(part) == greatest]
@@ -105,13 +105,12 @@ def cut_off(fabric: Fabric, faults: Collection[Fault]) -> frozenset[str]:
     return frozenset(fabric.host.keys() - joined)
 
 
-def _take_away(graph: nx.DiGraph[str], fault: Fault) -> None:
+def _take_away(graph: nx.DiGraph[str], fault: Fault, fabric: Fabric) -> None:
     """What a fault leaves of the graph."""
     total = fault.get("probability") == 1
     match fault.target, fault.kind:
         case "link", "down" | "blackhole" | "loss" if fault.kind != "loss" or total:
-            one, other, single = link_ends(fault.place)
-            graph.remove_edges_from([(one, other)] if single else [(one, other), (other, one)])
+            graph.remove_edges_from(directions(fault.place, fabric))
         case "switch", "down":
             graph.remove_edges_from([*graph.in_edges(fault.place), *graph.out_edges(fault.place)])
         case "host", "stop" | "kill":
@@ -148,7 +147,7 @@ def _kills(fault: Fault) -> bool:
 def _severs(fabric: Fabric, fault: Fault) -> bool:
     """Whether a fault takes anything out of the graph."""
     graph: nx.DiGraph[str] = fabric.graph.to_directed()
-    _take_away(graph, fault)
+    _take_away(graph, fault, fabric)
     return len(graph.edges) < 2 * len(fabric.links)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.errors import EnvironmentMissing, UserError
 from experiments.faults.fault import Fault
-from experiments.faults.quantities import EVERYWHERE, link_ends
+from experiments.faults.quantities import directions
 from topo.fabric import Fabric, interface
 from topo.impairments.links import LinkImpairments
 from topo.impairments.model import Impairment, ImpairmentError, Observed
@@ -50,14 +50,6 @@ def _us(ns: int | None) -> int | None:
 
 def _ranges(listed: tuple[int | tuple[int, int], ...] | None) -> tuple[tuple[int, int], ...] | None:
     return None if listed is None else tuple((entry, entry) if isinstance(entry, int) else entry for entry in listed)
-
-
-def directions(place: str, fabric: Fabric) -> tuple[tuple[str, str], ...]:
-    """Sender and receiver of each direction that a link's name means."""
-    if place == EVERYWHERE:
-        return tuple((node, peer) for node, _, peer in fabric.directed_links)
-    one, other, single = link_ends(place)
-    return ((one, other),) if single else ((one, other), (other, one))
 
 
 def refusal(fault: Fault, fabric: Fabric, spec: LinkSpec, features: Collection[str]) -> str | None:

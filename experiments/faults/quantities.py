@@ -40,6 +40,14 @@ def link_ends(place: str) -> tuple[str, str, bool]:
     return one, other, bool(arrow)
 
 
+def directions(place: str, fabric: Fabric) -> tuple[tuple[str, str], ...]:
+    """Sender and receiver of each direction that a link's name means."""
+    if place == EVERYWHERE:
+        return tuple((node, peer) for node, _, peer in fabric.directed_links)
+    one, other, single = link_ends(place)
+    return ((one, other),) if single else ((one, other), (other, one))
+
+
 def _link(text: str, fabric: Fabric) -> str:
     return text if text == EVERYWHERE else _one_link(text, fabric)
 

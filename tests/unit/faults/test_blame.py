@@ -44,6 +44,8 @@ def hosts(first: int, last: int) -> set[str]:
         (["link e01->h3 blackhole"], {"h3"}),
         (["link e01->h3 loss 100%"], {"h3"}),
         (["link e01->h3 loss 50%"], set()),
+        (["link * loss 50%"], set()),
+        (["link * blackhole"], hosts(1, 16)),
         (["link e00-a00 down"], set()),
         (["link e00-a00 down", "link e00-a01 down"], {"h1", "h2"}),
         (["link e00->a00 blackhole", "link a01->e00 blackhole"], set()),

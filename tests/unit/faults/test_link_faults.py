@@ -5,8 +5,10 @@ import pytest
 from experiments.errors import UserError
 from experiments.faults.fault import parse_fault
 from experiments.faults.forms import forms
-from experiments.faults.link_faults import directions, impairment_of, refusal
-from topo.impairments.registry import NETEM
+from experiments.faults.link_faults import counts, impairment_of, refusal
+from experiments.faults.quantities import directions
+from topo.impairments.model import Observed
+from topo.impairments.registry import NETEM, parse
 from topo.registry import parse_topology
 from topo.shaping import LinkSpec
 
@@ -83,3 +85,13 @@ def test_what_cannot_be_carried_out_is_told_beforehand(
     found = refusal(parse_fault(words, FABRIC), FABRIC, LinkSpec(50_000_000, mtu=4160), features)
     assert (found is None) == (reason is None)
     assert reason is None or reason in str(found)
+
+
+def test_counts_of_all_directions_are_told_together_with_what_came_by() -> None:
+    loss, rate = parse("loss", ["1%"]), parse("rate", ["10"])
+    one = Observed("1", loss, "bpf", seeded=True, effect="dropped", struck=2, queued=98)
+    other = Observed("2", loss, "bpf", seeded=True, effect="dropped", struck=1, queued=199)
+    assert counts([one, other]) == {"packets": 300, "dropped": 3}
+    assert counts([Observed("3", rate, "shaping", seeded=True, effect="changed", queued=5)]) == {}
+    full = Observed("4", parse("reorder", ["1%"]), "bpf", seeded=True, effect="delayed", struck=4, lost=1, queued=99)
+    assert counts([full]) == {"packets": 100, "delayed": 4, "lost": 1}
