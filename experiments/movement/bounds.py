@@ -53,7 +53,7 @@ def _roots(links: LinkTheory, kind: Kind) -> Sequence[str]:
     return links.hosts if kind == "allgather" else links.hosts[:1]
 
 
-UNICAST = Bound("every block to every host by unicast, over as few links as that can take", _unicast)
+UNICAST = Bound("every block to every host by unicast, over the fewest links", _unicast)
 ON_A_TREE = Bound("every block once over each link of a multicast tree", _tree)
 
 
