@@ -145,9 +145,11 @@ def test_a_run_without_the_switches_database_ends_and_says_so(operating: Operati
     assert_ends_naming(operating, "ovsdb-server ended unasked with status -9")
 
 
-def test_a_run_without_an_endpoint_ends_and_names_its_host(operating: Operating) -> None:
+def test_a_run_that_goes_on_without_an_endpoint_ends_when_it_is_told_to(operating: Operating) -> None:
     os.kill(operating.endpoint("h2"), signal.SIGKILL)
-    assert_ends_naming(operating, "the endpoint of h2 (rank 1) ended unasked with status -9")
+    os.kill(operating.command.pid, signal.SIGTERM)
+    assert operating.command.ended(BOUND_S).code == 130
+    operating.gone()
 
 
 def test_a_run_without_a_capture_ends_and_names_it(operating: Operating) -> None:
