@@ -11,8 +11,9 @@ What is READ at a time fits into a window, whoever supplies it: many suppliers s
 alone could fill its queues. After a failure of the whole network everything is missing everywhere.
 
 A supplier that dies, has finished, or supplies nothing at all for the patience time is replaced, block by block: first
-by the block's owner, then by each other rank in turn. When nobody is left the operation fails and names the owner.
-While nobody at all is heard no supplier is to blame, and none is replaced.
+by the block's owner, then by each other rank in turn. Once the owner is lost all others are asked at once: what none of
+them has nobody will ever have. When nobody is left, or nobody has it, the operation fails and names the owner. While
+nobody at all is heard no supplier is to blame, and none is replaced.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from endpoints.core.fast_path import Placement
 from endpoints.core.messages import Kind, Ranges
 
 Flags = npt.NDArray[np.bool_]
+
+
+LAST_ROUNDS = 4
+"""How often all others are asked for a lost owner's block, a patience apart: as long as a peer may be silent."""
 
 
 class Wire(Protocol):
@@ -154,6 +159,8 @@ class Recovery:
         """What each supplier has and is still to be READ from it, as far as it is missing."""
         self._reading = np.zeros(placement.layout.chunks, np.bool_)
         self._lost: set[int] = set()
+        self._rounds: dict[int, int] = {}
+        """How often all were asked in vain for a block whose owner is lost."""
 
     def _suppliers(self, root: int) -> list[int]:
         """The order of suppliers for one root's block: left neighbour, owner, then the others leftwards."""
@@ -164,6 +171,13 @@ class Recovery:
     def supplier_of(self, block: int) -> int:
         """Who is being asked for a block now."""
         return self._suppliers(self._roots[block])[self._stage[block]]
+
+    def _asked_for(self, block: int) -> list[int]:
+        """Who is being asked for a block now: one, or everybody else where its owner is lost."""
+        root = self._roots[block]
+        if root not in self._lost:
+            return [self.supplier_of(block)]
+        return [rank for rank in self._suppliers(root) if rank not in self._lost]
 
     def _by_block(self, flags: Flags) -> dict[int, list[tuple[int, int]]]:
         found: dict[int, list[tuple[int, int]]] = {}
@@ -203,7 +217,8 @@ class Recovery:
     def _ask(self, missing: dict[int, list[tuple[int, int]]], now: int) -> None:
         questions: dict[int, list[tuple[int, int]]] = {}
         for block, ranges in missing.items():
-            questions.setdefault(self.supplier_of(block), []).extend(ranges)
+            for supplier in self._asked_for(block):
+                questions.setdefault(supplier, []).extend(ranges)
             self._since[block] = now
             for first, stop in ranges:
                 self._asked[first:stop] = True
@@ -236,6 +251,7 @@ class Recovery:
     def arrived(self, peer: int, now: int) -> None:
         """Something came from a supplier: whatever else it was asked for waits in its turn."""
         self._supplied_at[peer] = now
+        self._rounds.clear()
 
     def multicast_arrived(self, now: int) -> None:
         """The fast path goes on after all: every search has time again."""
@@ -245,7 +261,7 @@ class Recovery:
         """A peer cannot supply any more: go on with the next for every block that it was asked for."""
         self._lost.add(peer)
         self._promised.pop(peer, None)
-        self._advance([block for block in self._stage if self.supplier_of(block) == peer], now)
+        self._advance([b for b in self._stage if peer in (self.supplier_of(b), self._roots[b])], now)
 
     def impatient(self, now: int, patience: int, heard_at: int) -> None:
         """Replace suppliers that have supplied nothing for ``patience`` ns; forget the blocks that are complete.
@@ -258,11 +274,22 @@ class Recovery:
         if now - heard_at >= patience:
             self._since = dict.fromkeys(self._since, now)  # nobody is heard, so that nobody is to blame
             return
-        self._advance([block for block in self._stage if now - self._quiet_since(block) >= patience], now)
+        stuck = [block for block in self._stage if now - self._quiet_since(block) >= patience]
+        for block in stuck:
+            self._count_round(block)
+        self._advance(stuck, now)
+
+    def _count_round(self, block: int) -> None:
+        """All others were asked for the block, its owner being lost, and none of them has supplied anything since."""
+        root = self._roots[block]
+        if root in self._lost:
+            self._rounds[block] = self._rounds.get(block, 0) + 1
+            if self._rounds[block] == LAST_ROUNDS:
+                raise Exhausted(root)
 
     def _quiet_since(self, block: int) -> int:
-        """Since when the block's supplier has supplied nothing."""
-        return max(self._since[block], self._supplied_at.get(self.supplier_of(block), 0))
+        """Since when nobody who was asked for the block has supplied anything."""
+        return max(self._since[block], *(self._supplied_at.get(peer, 0) for peer in self._asked_for(block)))
 
     def _advance(self, blocks: list[int], now: int) -> None:
         missing = self._by_block(self._missing())

@@ -183,6 +183,15 @@ def test_a_dead_root_is_named() -> None:
     assert {failure.suspect for failure in outcome.failures.values()} == {4}
 
 
+def test_a_dead_root_is_named_after_two_peer_timeouts_however_many_ranks_could_be_asked() -> None:
+    world = make_world(Case(ranks=12, size=4000, deaths=((4, 8),)))
+    outcome = run_once(world, Case(ranks=12, size=4000, deaths=((4, 8),)))
+    assert len(outcome.failures) == 11
+    assert {failure.suspect for failure in outcome.failures.values()} == {4}
+    peer_timeout = world.hosts[0].station.endpoint.timing.peer_timeout_ns
+    assert max(failure.now for failure in outcome.failures.values()) < 2.5 * peer_timeout
+
+
 def test_the_second_supplier_helps_when_the_neighbour_is_dead_but_its_data_is_here() -> None:
     """Ranks 1 and 2 lose a chunk of rank 0's block, then rank 1 dies: rank 2 gets it from rank 0, who still waits."""
     case = Case(ranks=5, size=2000)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from endpoints.core.blocks import BlockLayout
 from endpoints.core.fast_path import Placement
 from endpoints.core.messages import Kind, Ranges
-from endpoints.core.slow_path import Recovery
+from endpoints.core.slow_path import LAST_ROUNDS, Exhausted, Recovery
 
 RANKS, CHUNKS, MTU = 4, 100, 64
 WINDOW, PIECE, PATIENCE = 32, 16, 1000
@@ -101,3 +102,29 @@ def test_while_nobody_is_heard_nobody_is_replaced() -> None:
     assert recovery.next_impatience(PATIENCE) == 2 * PATIENCE
     recovery.impatient(2 * PATIENCE, PATIENCE, heard_at=PATIENCE + 1)
     assert len(wire.asked) == 3, "another is heard, and the supplier is not"
+
+
+def test_a_lost_owners_block_is_asked_of_all_others_at_once_and_given_up_when_none_of_them_has_it() -> None:
+    recovery, _, wire = rank_three()
+    recovery.want_all(0)
+    wire.asked.clear()
+    recovery.lose(0, 1)
+    assert {peer for peer, ranges in wire.asked if (0, CHUNKS) in ranges} == {1, 2}
+    now = 1
+    for _ in range(LAST_ROUNDS - 1):
+        now += PATIENCE
+        recovery.impatient(now, PATIENCE, heard_at=now)
+    with pytest.raises(Exhausted) as given_up:
+        recovery.impatient(now + PATIENCE, PATIENCE, heard_at=now + PATIENCE)
+    assert given_up.value.owner == 0
+
+
+def test_while_anything_is_supplied_a_lost_owners_block_is_not_given_up() -> None:
+    recovery, _, _ = rank_three()
+    recovery.want_all(0)
+    recovery.lose(0, 1)
+    now = 1
+    for _ in range(3 * LAST_ROUNDS):
+        now += PATIENCE
+        recovery.impatient(now, PATIENCE, heard_at=now)
+        recovery.arrived(1, now)
