@@ -23,6 +23,13 @@ def test_a_slow_fabric_is_valid_and_every_frame_is_accounted_for(tmp_path: Path)
     assert operation.fidelity.reasons == []
 
 
+def test_what_was_repeated_in_vain_and_comes_after_the_end_is_accounted_for(tmp_path: Path) -> None:
+    ring = ("--topo", "single,hosts=6", "--size", "512KiB", "--algorithm", "ring_allgather", "--iterations", "4")
+    summary = run(tmp_path, *ring, "--loss", "1%", "--reorder", "5%").summary
+    assert sum(each.packets.duplicates for each in summary.runs) > 50, "many came late"
+    assert [each.packets.lost for each in summary.runs] == [0] * 4
+
+
 def test_links_far_beyond_the_machine_are_called_overloaded_with_a_cure(tmp_path: Path) -> None:
     found = run(tmp_path, "--topo", "fattree,k=4", "--bw", "900", "--size", "1MiB").summary
     assert found.fidelity.verdict == "overloaded"
