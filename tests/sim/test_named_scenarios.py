@@ -183,6 +183,17 @@ def test_a_dead_root_is_named() -> None:
     assert {failure.suspect for failure in outcome.failures.values()} == {4}
 
 
+def test_who_dies_before_its_handshake_is_named_after_a_peer_timeout() -> None:
+    """Everybody has everything; rank 3 waits for the word of rank 4, which it has no reason to send anything to."""
+    case = Case(ranks=12, size=4000, deaths=((4, 20),))
+    world = make_world(case)
+    outcome = run_once(world, case)
+    timing = world.hosts[0].station.endpoint.timing
+    [failure] = outcome.failures.values()
+    assert failure.suspect == 4
+    assert failure.now < 1.5 * (timing.peer_timeout_ns + timing.patience_ns)
+
+
 def test_a_dead_root_is_named_after_two_peer_timeouts_however_many_ranks_could_be_asked() -> None:
     world = make_world(Case(ranks=12, size=4000, deaths=((4, 8),)))
     outcome = run_once(world, Case(ranks=12, size=4000, deaths=((4, 8),)))
