@@ -42,10 +42,10 @@ def command(
 ) -> None:
     """Described by :data:`HELP`."""
     from experiments import signals
-    from experiments.chaos import Chaos, chaos, judge
+    from experiments.chaos.conduct import Chaos, chaos, judge
+    from experiments.chaos.trials import closing, trials_table
     from experiments.commands.run import scenario_of
     from experiments.launch import platform_for
-    from experiments.trials import closing, trials_table
     from experiments.ui import print_table
 
     options_given = {"--topo": topo, "--bw": bw, "--size": size}

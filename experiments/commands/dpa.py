@@ -96,7 +96,7 @@ def command(
 
 def _measured(chunk_bytes: int) -> int:
     """Nanoseconds of CPU per packet of the receive path, at a batch of 16."""
-    from experiments.bench import MTU, receive_us
+    from experiments.bench.receive import MTU, receive_us
     from experiments.errors import UserError
 
     if chunk_bytes != MTU:

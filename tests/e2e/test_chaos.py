@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.trials import CHAOS, Trials
+from experiments.chaos.trials import CHAOS, Trials
 from tests.e2e.command import NEEDS, Command, Finished, Traces, host_state, treecast
 from tests.e2e.sandboxed import needs
 

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from experiments.trials import Trial, Trials, closing, outcome, trials_table
+from experiments.chaos.trials import Trial, Trials, closing, outcome, trials_table
 
 
 def trial(number: int, **changed: object) -> Trial:

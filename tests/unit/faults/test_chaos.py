@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from experiments.chaos import Chaos
+from experiments.chaos.conduct import Chaos
 from experiments.faults.chaos import MENU, MOST_FAULTS, Ground, Lowest, timeline, undrawn
 from experiments.faults.fault import Fault, parse_fault
 from experiments.faults.forms import forms

@@ -16,7 +16,7 @@ from experiments.analysis.context import Context, host_name
 from experiments.analysis.outage import Outage, longest_outage
 from experiments.analysis.streams import expected, passages
 from experiments.analysis.trace import Trace, read_trace
-from experiments.bench_runs import finished_run
+from experiments.bench.runs import finished_run
 from experiments.results import Run, Summary
 from topo.registry import parse_topology
 

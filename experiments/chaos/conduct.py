@@ -10,6 +10,8 @@ from io import StringIO
 from pathlib import Path
 
 from experiments import launch
+from experiments.chaos.traces import adopt_orphans, traces
+from experiments.chaos.trials import CHAOS, Trial, Trials, closing, outcome
 from experiments.errors import EXIT_INTERRUPTED, EXIT_OK, ExperimentFailed
 from experiments.faults.blame import Defect, End, Finding, find
 from experiments.faults.chaos import Ground, timeline, undrawn
@@ -24,8 +26,6 @@ from experiments.ranks import AFTER_FAILURE_S, ANSWER_S
 from experiments.results import SUMMARY, Run, Summary
 from experiments.runner import Stage, as_asked
 from experiments.scenario import Scenario
-from experiments.traces import adopt_orphans, traces
-from experiments.trials import CHAOS, Trial, Trials, closing, outcome
 from experiments.ui import PlainProgress
 from experiments.wording import tell_duration
 from topo.impairments.port import features_of

@@ -1,22 +1,13 @@
-"""What a received packet costs, and what part of its limit a collective reaches. Run by ``make bench``.
+"""What a received packet costs: CPU time per 4 KiB packet at several batch sizes, beside Scapy's dissection of it.
 
-Receive path: CPU time per 4 KiB packet at several batch sizes, beside Scapy's dissection of the same frames, all in one
-process, so that the ratios hold on any machine: the median over passes, from frames as they lie in a packet ring to
-bytes in the receive buffer. That is address, queue pair and length checks, the ICRC, placement by sequence number, and
-the bitmap.
-
-Captures: packets a second of ``treecast analyze`` beside tshark's and Scapy's readers (``bench_captures``).
-
-Collectives (root only): parts of the limit, and time over hosts (``bench_collectives``).
-
-Failures (root only): how long service is interrupted (``bench_failures``).
+All in one process, so that the ratios hold on any machine: the median over passes, from frames as they lie in a packet
+ring to bytes in the receive buffer. That is address, queue pair and length checks, the ICRC, placement by sequence
+number, and the bitmap.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -39,9 +30,6 @@ from endpoints.io.slots import FRAME, Geometry
 from endpoints.station import Lengths, Station
 from endpoints.wire.codec import Codec
 from endpoints.wire.templates import Templates, build_templates
-from experiments.bench_captures import bench_captures
-from experiments.bench_collectives import bench_growth, bench_parts
-from experiments.bench_failures import bench_failures
 from experiments.communicators import communicator
 from topo.registry import parse_topology
 
@@ -147,20 +135,6 @@ def cpu_us(work: Callable[[], object]) -> float:
     return spent / 1e3
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--passes", type=int, default=7, help="passes over 3840 packets per figure (default 7)")
-    parser.add_argument("--iterations", type=int, default=5, help="operations per collective (default 5; 0: none)")
-    given = parser.parse_args()
-    bench_receive_path(max(1, given.passes))
-    bench_captures(received_frames())
-    if given.iterations > 0 and os.geteuid() == 0:
-        bench_parts(given.iterations)
-        bench_growth(given.iterations)
-        bench_failures(given.iterations)
-
-
 def bench_receive_path(passes: int) -> None:
     """The table of the receive path."""
     dissection = dissect_us()
@@ -177,7 +151,3 @@ def bench_receive_path(passes: int) -> None:
     Console().print(table)
     met = "met" if cost[16] <= TARGET_US else "missed"
     print(f"target: at most {TARGET_US:g} us at a batch of 16: {met} ({cost[16]:.2f})")
-
-
-if __name__ == "__main__":
-    main()

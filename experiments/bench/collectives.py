@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from experiments.bench_runs import finished_run
+from experiments.bench.runs import finished_run
 from experiments.results import Summary
 
 
