@@ -87,7 +87,8 @@ def test_it_forwards_counts_exactly_and_leaves_nothing(tmp_path: Path, datapath:
     assert (seen["one"].rx_packets, seen["one"].rx_bytes) == (FRAMES, FRAMES * FRAME_BYTES)
     assert (seen["two"].tx_packets, seen["two"].tx_bytes) == (FRAMES, FRAMES * FRAME_BYTES)
     assert seen["one"].tx_packets == seen["two"].rx_packets == 0
-    assert seen["warnings"] == []
+    # What timeval says is how long the machine kept ovs-vswitchd waiting, and nothing of the fabric.
+    assert [line for line in seen["warnings"] if "|timeval|" not in line] == []
     assert seen["stray"] == 0, "the environment leads other programs to this instance"
     assert set(seen["pids"]) == {"ovsdb-server", "ovs-vswitchd"}
     assert seen["alive"] == []
