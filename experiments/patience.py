@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from endpoints.core.barrier import Barrier
+from endpoints.core.barrier import depth_of
 from endpoints.core.config import Timing
-from endpoints.core.lifecycle import AFTER_BARRIER_BOUNDS
+from endpoints.core.lifecycle import AFTER_BARRIER_BOUNDS, barrier_bound
 from experiments.communicators import communicator
 from experiments.scenario import Scenario
 
@@ -36,15 +36,11 @@ class Patience:
         config = scenario.protocol
         comm = communicator(scenario.fabric, mtu=scenario.mtu, rate_bps=scenario.link_rate_bps)
         timing = Timing.of(comm, config)
-        barrier = max(
-            config.op_timeout_ns + 2 * timing.peer_timeout_ns,
-            config.op_timeout_scaling * expected_at_most(scenario, timing.chunk_ns),
-        )
-        depth = max(Barrier(rank, scenario.ranks, lambda _peer, _step: None).depth for rank in range(scenario.ranks))
+        barrier = barrier_bound(config, timing, expected_at_most(scenario, timing.chunk_ns))
         return cls(
             outage=timing.peer_timeout_ns - timing.patience_ns,
             peer=timing.peer_timeout_ns,
-            operation=(1 + AFTER_BARRIER_BOUNDS) * barrier + depth * timing.slack_ns,
+            operation=(1 + AFTER_BARRIER_BOUNDS) * barrier + depth_of(scenario.ranks - 1) * timing.slack_ns,
         )
 
 

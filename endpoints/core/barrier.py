@@ -15,6 +15,22 @@ RADIX = 16
 """Children of a rank: 17 ranks are one hop from rank 0, 273 ranks two."""
 
 
+def parent_of(rank: int) -> int | None:
+    """Whom a rank tells that it has arrived; None for rank 0."""
+    return (rank - 1) // RADIX if rank else None
+
+
+def children_of(rank: int, size: int) -> range:
+    """Who tells a rank so, in a communicator of ``size`` ranks."""
+    return range(rank * RADIX + 1, min((rank + 1) * RADIX + 1, size))
+
+
+def depth_of(rank: int) -> int:
+    """Hops from a rank to rank 0; no rank before it has more."""
+    parent = parent_of(rank)
+    return 0 if parent is None else 1 + depth_of(parent)
+
+
 class Step(IntEnum):
     """What a message of the barrier says."""
 
@@ -29,12 +45,11 @@ class Barrier:
 
     def __init__(self, rank: int, size: int, tell: Callable[[int, Step], None]) -> None:
         self._tell = tell
-        self._parent = (rank - 1) // RADIX if rank else None
-        self._children = range(rank * RADIX + 1, min((rank + 1) * RADIX + 1, size))
+        self._parent = parent_of(rank)
+        self._children = children_of(rank, size)
         self._missing = set(self._children)
         self._started = False
-        self.depth = _depth(rank)
-        """Hops to rank 0."""
+        self.depth = depth_of(rank)
         self.passed = False
         """Whether everyone is known to have arrived."""
 
@@ -76,11 +91,3 @@ class Barrier:
             self.passed = True
             for child in self._children:
                 self._tell(child, Step.GO)
-
-
-def _depth(rank: int) -> int:
-    depth = 0
-    while rank:
-        rank = (rank - 1) // RADIX
-        depth += 1
-    return depth

@@ -7,11 +7,12 @@ and overrides the callbacks that concern it: those of the other ways to move byt
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
 from endpoints.core.barrier import Barrier, Step
+from endpoints.core.config import ProtocolConfig, Timing
 from endpoints.core.errors import ProtocolError
 from endpoints.core.messages import NOBODY, Kind, Message
 from endpoints.core.operation import Services
@@ -21,6 +22,15 @@ from endpoints.core.timers import Timer, TimerTable
 
 AFTER_BARRIER_BOUNDS = 4
 """The bound on an operation after its barrier, in bounds on the barrier."""
+
+
+def barrier_bound(config: ProtocolConfig, timing: Timing, expected_ns: int) -> int:
+    """Nanoseconds for the barrier of an operation whose bytes take ``expected_ns`` at the link's rate.
+
+    A rank waits for longer by ``timing.slack_ns`` for each hop to rank 0; what comes after the barrier has
+    ``AFTER_BARRIER_BOUNDS`` times as many.
+    """
+    return max(config.op_timeout_ns + 2 * timing.peer_timeout_ns, config.op_timeout_scaling * expected_ns)
 
 
 class Indifferent:
@@ -96,16 +106,12 @@ class Lifecycle(Indifferent, ABC):
         self._enter(Input.START, now)
         # Whoever waits for those below gives up first, and tells those who wait for it, so that all name the same rank.
         self._timers.set(Timer.DEADLINE, now + self._bound() + self._barrier.depth * self._s.timing.slack_ns)
-        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
+        self._be_patient(now)
         self._barrier.start()
         self._after_barrier(now)
 
     def _bound(self) -> int:
-        """Nanoseconds for the barrier; what comes after it has ``AFTER_BARRIER_BOUNDS`` times as many."""
-        config = self._s.config
-        return max(
-            config.op_timeout_ns + 2 * self._s.timing.peer_timeout_ns, config.op_timeout_scaling * self._expected()
-        )
+        return barrier_bound(self._s.config, self._s.timing, self._expected())
 
     def _leave_barrier(self, step: Input, now: int) -> bool:
         """Whether the barrier has just been passed, and ``step`` been taken."""
@@ -163,10 +169,17 @@ class Lifecycle(Indifferent, ABC):
         awaited = self._barrier.awaited
         if timer is Timer.DEADLINE:
             self._fail(f"time is up in barrier: nothing came from rank {awaited[0]}", awaited[0], now)
-        elif timer is Timer.PATIENCE:  # nothing has come for long: those who are awaited must show that they live
-            for peer in awaited:
-                self._s.send(peer, Message(Kind.PROBE, self.op))
-            self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
+        elif timer is Timer.PATIENCE:
+            self._probe(awaited, now)
+
+    def _be_patient(self, now: int) -> None:
+        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
+
+    def _probe(self, awaited: Iterable[int], now: int) -> None:
+        """Nothing has come for long: those who are awaited must show that they live, and so again after a while."""
+        for peer in awaited:
+            self._s.send(peer, Message(Kind.PROBE, self.op))
+        self._be_patient(now)
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 

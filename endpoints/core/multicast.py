@@ -137,7 +137,7 @@ class ReliableMulticast(Lifecycle):
             self._enter(Input.COMPLETE, now)
             for timer in (Timer.CUTOFF, Timer.LOOK):
                 self._timers.stop(timer)
-            self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
+            self._be_patient(now)
             if self._s.comm.size > 1:
                 self._s.send(self._left, Message(Kind.FIN, self.op))
             self._check_released(now)
@@ -265,12 +265,10 @@ class ReliableMulticast(Lifecycle):
             self._timers.set(Timer.LOOK, now + self._s.timing.look_ns)
 
     def _on_patience(self, now: int) -> None:
-        patience, heard_at = self._s.timing.patience_ns, self._s.heard_at
         if self.phase is Phase.HANDSHAKE:
-            if not self._right_finished:
-                self._s.send(self._right, Message(Kind.PROBE, self.op))  # whoever is late must show that it lives
-            self._timers.set(Timer.PATIENCE, now + patience)
+            self._probe([] if self._right_finished else [self._right], now)
             return
+        patience, heard_at = self._s.timing.patience_ns, self._s.heard_at
         self._try_recovery(lambda: self._recovery.impatient(now, patience, heard_at), now)
 
     def _want(self, lost: Flags, now: int) -> None:

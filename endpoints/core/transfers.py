@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from endpoints.core.errors import ProtocolError
 from endpoints.core.extents import Extents
 from endpoints.core.lifecycle import Lifecycle
-from endpoints.core.messages import Kind, Message
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, Outgoing
 from endpoints.core.schedule import Transfer, segments
@@ -89,9 +88,6 @@ class ScheduledTransfers(Lifecycle):
             self._be_patient(now)
             self._check_complete(now)
 
-    def _be_patient(self, now: int) -> None:
-        self._timers.set(Timer.PATIENCE, now + self._s.timing.patience_ns)
-
     def _check_complete(self, now: int) -> None:
         if self.phase is Phase.TRANSFER and not self._missing:
             self._enter(Input.COMPLETE, now)
@@ -162,13 +158,11 @@ class ScheduledTransfers(Lifecycle):
             self._on_deadline(now)
 
     def _impatient(self, now: int) -> None:
-        """Nothing has come for long: those who still owe something must show that they live."""
+        """Nothing has come for long."""
         if self._refused_by is not None:
             self._fail(f"rank {self._refused_by} does not take part any more", self._refused_by, now)
             return
-        for peer in self._in:
-            self._s.send(peer, Message(Kind.PROBE, self.op))
-        self._be_patient(now)
+        self._probe(self._in, now)
 
     def _on_deadline(self, now: int) -> None:
         if self._in:

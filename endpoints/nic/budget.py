@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from endpoints.core.barrier import Barrier
+from endpoints.core.barrier import children_of, parent_of
 from endpoints.core.communicator import FRAME_OVERHEAD_UD
 from endpoints.core.layout import max_frame_length
 from endpoints.io.slots import Geometry
@@ -129,12 +129,10 @@ def connections(ranks: int) -> int:
     """Reliable connections of the rank that has most: with its neighbours in the barrier's tree and in the ring."""
     if ranks == 1:
         return 0
-    ring = {rank: {(rank - 1) % ranks, (rank + 1) % ranks} for rank in range(ranks)}
-    return max(len(ring[rank].union(Barrier(rank, ranks, _nobody).neighbours)) for rank in range(ranks))
-
-
-def _nobody(_peer: int, _step: int) -> None:
-    """No message is sent."""
+    peers = (
+        {(rank - 1) % ranks, (rank + 1) % ranks, parent_of(rank), *children_of(rank, ranks)} for rank in range(ranks)
+    )
+    return max(len(its - {None}) for its in peers)
 
 
 def plan(collective: Collective, nic: Nic) -> Plan:
