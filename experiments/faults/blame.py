@@ -111,9 +111,7 @@ def _take_away(graph: nx.DiGraph[str], fault: Fault, fabric: Fabric) -> None:
     match fault.target, fault.kind:
         case "link", "down" | "blackhole" | "loss" if fault.kind != "loss" or total:
             graph.remove_edges_from(directions(fault.place, fabric))
-        case "switch", "down":
-            graph.remove_edges_from([*graph.in_edges(fault.place), *graph.out_edges(fault.place)])
-        case "host", "stop" | "kill":
+        case ("switch", "down") | ("host", "stop" | "kill"):
             graph.remove_edges_from([*graph.in_edges(fault.place), *graph.out_edges(fault.place)])
         case "host", "rx drop" if total and not fault.get("from"):
             graph.remove_edges_from(list(graph.in_edges(fault.place)))

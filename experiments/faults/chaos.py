@@ -120,40 +120,34 @@ def _kill(dice: Dice, ground: Ground) -> str:
     return f"{_host(dice, ground)} kill"
 
 
-def _share_of_link(what: str) -> Callable[[Dice, Ground], str]:
+def _on_link(what: Callable[[Dice, Ground], str]) -> Callable[[Dice, Ground], str]:
+    """``what`` happens to packets on a link, for a while or until the end."""
+
     def draw(dice: Dice, ground: Ground) -> str:
-        return f"{_link(dice, ground)} {what} {dice.randint(1, 10)}% {_lasting(dice)}"
+        return f"{_link(dice, ground)} {what(dice, ground)} {_lasting(dice)}"
 
     return draw
 
 
-def _bursts(dice: Dice, ground: Ground) -> str:
-    return f"{_link(dice, ground)} loss {dice.randint(1, 5)}% burst {dice.randint(2, 10)} {_lasting(dice)}"
+def _share(what: str) -> Callable[[Dice, Ground], str]:
+    return lambda dice, _: f"{what} {dice.randint(1, 10)}%"
 
 
-def _link_psns(dice: Dice, ground: Ground) -> str:
-    return f"{_link(dice, ground)} drop {_psns(dice)} {_lasting(dice)}"
+def _bursts(dice: Dice, _: Ground) -> str:
+    return f"loss {dice.randint(1, 5)}% burst {dice.randint(2, 10)}"
 
 
-def _every(dice: Dice, ground: Ground) -> str:
-    return f"{_link(dice, ground)} drop every {dice.randint(10, 200)} {_lasting(dice)}"
+def _reorder(dice: Dice, _: Ground) -> str:
+    return f"reorder {dice.randint(1, 10)}% by {dice.randint(1, 30)}ms"
 
 
-def _reorder(dice: Dice, ground: Ground) -> str:
-    return f"{_link(dice, ground)} reorder {dice.randint(1, 10)}% by {dice.randint(1, 30)}ms {_lasting(dice)}"
+def _rate(dice: Dice, ground: Ground) -> str:
+    return f"rate {ground.rate_bps * dice.randint(20, 90) // 100}bit"
 
 
 def _delay(dice: Dice, ground: Ground) -> str:
     time = dice.randint(2, 20)
     return f"{_link(dice, ground)} delay {time}ms jitter {dice.randint(1, time - 1)}ms {_lasting(dice)}"
-
-
-def _rate(dice: Dice, ground: Ground) -> str:
-    return f"{_link(dice, ground)} rate {ground.rate_bps * dice.randint(20, 90) // 100}bit {_lasting(dice)}"
-
-
-def _queue(dice: Dice, ground: Ground) -> str:
-    return f"{_link(dice, ground)} queue {dice.randint(20, 500)} {_lasting(dice)}"
 
 
 def _blackhole(dice: Dice, ground: Ground) -> str:
@@ -177,16 +171,16 @@ MENU: Sequence[Kind] = (
     Kind("deaf or mute host", 2, _deaf),
     Kind("stopped host", 2, _stop),
     Kind("killed host", 1, _kill),
-    Kind("loss on a link", 2, _share_of_link("loss")),
-    Kind("bursts of loss on a link", 1, _bursts),
-    Kind("exact packets on a link", 1, _link_psns),
-    Kind("every n-th packet on a link", 1, _every),
-    Kind("duplicates on a link", 1, _share_of_link("duplicate")),
-    Kind("corruption on a link", 1, _share_of_link("corrupt")),
-    Kind("reordering on a link", 2, _reorder),
+    Kind("loss on a link", 2, _on_link(_share("loss"))),
+    Kind("bursts of loss on a link", 1, _on_link(_bursts)),
+    Kind("exact packets on a link", 1, _on_link(lambda dice, _: f"drop {_psns(dice)}")),
+    Kind("every n-th packet on a link", 1, _on_link(lambda dice, _: f"drop every {dice.randint(10, 200)}")),
+    Kind("duplicates on a link", 1, _on_link(_share("duplicate"))),
+    Kind("corruption on a link", 1, _on_link(_share("corrupt"))),
+    Kind("reordering on a link", 2, _on_link(_reorder)),
     Kind("delay of a link", 1, _delay),
-    Kind("slow link", 1, _rate),
-    Kind("short queue of a link", 1, _queue),
+    Kind("slow link", 1, _on_link(_rate)),
+    Kind("short queue of a link", 1, _on_link(lambda dice, _: f"queue {dice.randint(20, 500)}")),
     Kind("blackhole on a link", 2, _blackhole),
     Kind("link down", 3, _down),
     Kind("switch down", 3, _switch),
