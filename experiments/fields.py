@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 
+from endpoints.core.communicator import ROCE_MTUS
 from endpoints.impairments.spec import parse_psns
 from experiments import units
 from experiments.errors import UserError
@@ -45,6 +46,14 @@ def _words(value: Any) -> Any:
 def _is_number(value: Any) -> bool:
     """YAML makes a number of a rank."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_mtu(value: int | str | None) -> int:
+    """The path MTU in bytes; UserError for one that RoCE does not know."""
+    known = {str(mtu): mtu for mtu in ROCE_MTUS}
+    if str(value) not in known:
+        raise UserError(f"mtu {value}: not a RoCE path MTU, which are {', '.join(known)} bytes")
+    return known[str(value)]
 
 
 def _psns(value: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from endpoints.collectives.registry import Collective, UnknownCollective
-from endpoints.core.communicator import FRAME_OVERHEAD_UD, ROCE_MTUS
+from endpoints.core.communicator import FRAME_OVERHEAD_UD
 from endpoints.core.config import Cutoff, ProtocolConfig
 from endpoints.impairments.registry import check
 from endpoints.impairments.spec import ImpairmentSpec
@@ -28,7 +28,7 @@ from experiments.expectations import Expectation
 from experiments.external.registry import External
 from experiments.faults.timed import TimedFault, steps
 from experiments.faults.timeline import Step
-from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, first_complaint
+from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, check_mtu, first_complaint
 from experiments.placement import Placement, hosts_by_rank
 from experiments.targets import capture_target, host_name
 from topo.fabric import Fabric, FabricError, Host
@@ -174,9 +174,7 @@ class Scenario(BaseModel):
     @field_validator("mtu")
     @classmethod
     def _roce_mtu(cls, value: int) -> int:
-        if value not in ROCE_MTUS:
-            raise UserError(f"mtu {value}: not a RoCE path MTU, which are {', '.join(map(str, ROCE_MTUS))} bytes")
-        return value
+        return check_mtu(value)
 
     @model_validator(mode="after")
     def _resolve(self) -> Self:

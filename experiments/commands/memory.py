@@ -62,19 +62,17 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Described by :data:`HELP`."""
-    from endpoints.core.communicator import ROCE_MTUS
     from endpoints.nic import budget
     from experiments import units
     from experiments.algorithms import algorithm as find
     from experiments.errors import UserError
+    from experiments.fields import check_mtu
 
-    if not mtu or not mtu.isdecimal() or int(mtu) not in ROCE_MTUS:
-        raise UserError(f"mtu {mtu}: not a RoCE path MTU, which are {', '.join(map(str, ROCE_MTUS))} bytes")
     try:
         roots = find(algorithm).roots(ranks)
     except ValueError as problem:
         raise UserError(str(problem)) from None
-    wanted = budget.Collective(ranks, roots, units.parse_size(size or "", "size"), int(mtu), psn_bits)
+    wanted = budget.Collective(ranks, roots, units.parse_size(size or "", "size"), check_mtu(mtu), psn_bits)
     depth = rq_depth or budget.staging_depth(
         rate_bps=units.parse_rate(bw or "", "bw"),
         away_ns=units.parse_time(away, "away"),
