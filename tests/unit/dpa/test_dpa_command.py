@@ -7,22 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments import cli
+from tests.unit.conftest import Treecast
 
 
-def treecast(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr("sys.argv", ["treecast", "dpa", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
-def test_half_of_a_bluefield_3_takes_1600_gbps(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert treecast(monkeypatch, "--json") == 0
-    found = json.loads(capsys.readouterr().out)["works"]
+def test_half_of_a_bluefield_3_takes_1600_gbps(treecast: Treecast) -> None:
+    shown = treecast("dpa", "--json")
+    assert shown.code == 0
+    found = json.loads(shown.out)["works"]
     for work in (found["UC"], found["UD"]):
         last = work["links"][-1]
         assert (last["link_bps"], last["bps_of_all"]) == (1_600_000_000_000, 1_600_000_000_000)
@@ -30,24 +21,19 @@ def test_half_of_a_bluefield_3_takes_1600_gbps(
         assert last["threads"] <= 128
 
 
-def test_an_emulated_nic_is_as_fast_as_its_workers(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert treecast(monkeypatch, "--cost", "4us", "--workers", "2") == 0
-    shown = capsys.readouterr().out
-    assert "16.4 Gbit/s, 0.50 M/s" in shown
-    assert "more than 2" in shown
+def test_an_emulated_nic_is_as_fast_as_its_workers(treecast: Treecast) -> None:
+    shown = treecast("dpa", "--cost", "4us", "--workers", "2")
+    assert shown.code == 0
+    assert "16.4 Gbit/s, 0.50 M/s" in shown.out
+    assert "more than 2" in shown.out
 
 
-def test_the_figure_is_drawn_the_same_each_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_figure_is_drawn_the_same_each_time(treecast: Treecast, tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
-        assert treecast(monkeypatch, "--figure", str(tmp_path / name), "--json") == 0
+        assert treecast("dpa", "--figure", tmp_path / name, "--json").code == 0
     one, two = ((tmp_path / name).read_bytes() for name in ("one.svg", "two.svg"))
     assert one == two
     assert b"<svg" in one
-    capsys.readouterr()
 
 
 @pytest.mark.parametrize(
@@ -64,11 +50,7 @@ def test_the_figure_is_drawn_the_same_each_time(
         (("--figure", "figure.nonsense"), "figure 'figure.nonsense'"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
-    arguments: tuple[str, ...], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert treecast(monkeypatch, *arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert complaint in said.err
-    assert said.err.count("\n") == 1
+def test_what_cannot_be_is_refused_in_one_line(treecast: Treecast, arguments: tuple[str, ...], complaint: str) -> None:
+    refused = treecast("dpa", *arguments)
+    assert refused.code == 2
+    assert complaint in refused.complaint

@@ -7,19 +7,19 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 import typer.main
 import yaml
 
 from endpoints.impairments.registry import impairments
-from experiments import cli, sandbox
+from experiments import cli
 from experiments.algorithms import algorithms
 from experiments.ledger import Ledger
 from experiments.results import PlatformInfo, Skipped, Summary
 from experiments.scenario import Scenario
-from topo import probe
+from tests.unit.conftest import Ran, Treecast
 from topo.platform import MODULES, PROGRAMS, REQUIRED_FEATURES, Facts, Platform, choose
 from topo.registry import topologies
 
@@ -39,62 +39,6 @@ MANY_OPTIONS = tuple(
         --impair drop:rx:h3,0:psn=17,40-60 --impair delay:tx::2.5% --capture h1,s0-l1 --name many
     """)
 )
-
-
-class Ran:
-    """What a command did: its exit code and its words."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def complaint(self) -> str:
-        """The one line that it complained with."""
-        assert self.out == ""
-        assert re.fullmatch(r"treecast: [^\n]+\n", self.err), self.err
-        return self.err.removeprefix("treecast: ").rstrip()
-
-    @property
-    def scenario(self) -> dict[str, Any]:
-        """The scenario that a dry run has printed."""
-        assert (self.code, self.err) == (0, "")
-        return dict(yaml.safe_load(self.out))
-
-
-class Treecast:
-    """``treecast …`` in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str | Path) -> Ran:
-        self._monkeypatch.setattr("sys.argv", ["treecast", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, *self._capsys.readouterr())
-
-    def on(self, facts: Facts) -> None:
-        """Pretend a machine."""
-        platform = choose(facts)
-        self._monkeypatch.setattr(probe, "probe", lambda: platform)
-        self._monkeypatch.setattr("os.geteuid", lambda: 0 if facts.root else 1000)
-
-    def starts_nothing(self) -> None:
-        """Fail if a run is begun."""
-
-        def begun(*_: object) -> NoReturn:
-            raise AssertionError("a run was begun")
-
-        self._monkeypatch.setattr(Ledger, "open_run", begun)
-        self._monkeypatch.setattr(sandbox, "run_in_sandbox", begun)
-
-
-@pytest.fixture
-def treecast(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Treecast:
-    monkeypatch.setenv("COLUMNS", "100")
-    return Treecast(monkeypatch, capsys)
 
 
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]  # it is a group
