@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.random import PCG64, Generator  # now: its import, which NumPy puts off, swallows a stop signal
 
 from endpoints.collectives.registry import Algorithm
 from endpoints.core.packets import U8
@@ -45,7 +46,7 @@ class Data:
     def block(self, index: int) -> U8:
         """Block ``index``, which the rank of that number contributes."""
         if self.path is None:
-            generator = np.random.Generator(np.random.PCG64([self.seed, index]))
+            generator = Generator(PCG64([self.seed, index]))
             return np.frombuffer(generator.bytes(self.size), dtype=np.uint8)
         block = np.zeros(self.size, dtype=np.uint8)
         with self.path.open("rb") as file:
