@@ -9,6 +9,7 @@ from experiments.bench.captures import bench_captures
 from experiments.bench.collectives import bench_growth, bench_parts
 from experiments.bench.failures import bench_failures
 from experiments.bench.receive import bench_receive_path, received_frames
+from experiments.bench.workers import bench_workers
 
 
 def main() -> None:
@@ -18,6 +19,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=5, help="operations per collective (default 5; 0: none)")
     given = parser.parse_args()
     bench_receive_path(max(1, given.passes))
+    bench_workers(max(1, given.passes))
     bench_captures(received_frames())
     if given.iterations > 0 and os.geteuid() == 0:
         bench_parts(given.iterations)

@@ -11,6 +11,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -77,20 +78,36 @@ def receiver(comm: Communicator, templates: Templates, blocks: list[U8], buffer:
     return Station(endpoint, Codec(comm, 0, templates))
 
 
-def receive_us(batch: int, passes: int) -> float:
-    """CPU microseconds per packet at ``batch`` frames a call; every pass ends with the buffer compared."""
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One Allgather of random ``blocks``, and what rank 0 receives in it: ``frames`` as :func:`incoming` has them."""
+
+    comm: Communicator
+    templates: Templates
+    blocks: list[U8]
+    frames: U8
+    lengths: Lengths
+
+
+def scene() -> Scene:
+    """The same at every call."""
     comm = communicator(parse_topology("fattree,k=4"), mtu=MTU, rate_bps=RATE_BPS)
     templates = build_templates()
     rng = np.random.default_rng(1)
     blocks = [rng.integers(0, 256, BLOCK_BYTES, dtype=np.uint8) for _ in range(RANKS)]
-    pristine, lengths = incoming(comm, templates, blocks)
-    ring, buffer = np.zeros((DEPTH, pristine.shape[1]), np.uint8), np.zeros(RANKS * BLOCK_BYTES, np.uint8)
+    return Scene(comm, templates, blocks, *incoming(comm, templates, blocks))
+
+
+def receive_us(batch: int, passes: int) -> float:
+    """CPU microseconds per packet at ``batch`` frames a call; every pass ends with the buffer compared."""
+    given = scene()
+    ring, buffer = np.zeros((DEPTH, given.frames.shape[1]), np.uint8), np.zeros(RANKS * BLOCK_BYTES, np.uint8)
     costs = []
     for _ in range(passes):
         buffer[:] = 0  # and in memory before the clock starts
-        station = receiver(comm, templates, blocks, buffer)
-        costs.append(feed_us(station, pristine, lengths, ring, batch) / len(pristine))
-        if not np.array_equal(buffer, np.concatenate(blocks)):
+        station = receiver(given.comm, given.templates, given.blocks, buffer)
+        costs.append(feed_us(station, given.frames, given.lengths, ring, batch) / len(given.frames))
+        if not np.array_equal(buffer, np.concatenate(given.blocks)):
             raise RuntimeError("the receive path delivered wrong bytes")
     return statistics.median(costs)
 
