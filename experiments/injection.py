@@ -13,7 +13,7 @@ HIT_FIELDS = ("rank", "direction", "kind", "sender", "opcode", "psn", "imm", "at
 
 
 class HitReport(Protocol):
-    """What ``endpoints.io.process.RankResult`` says."""
+    """What ``endpoints.io.commands.RankResult`` says."""
 
     @property
     def rank(self) -> int: ...

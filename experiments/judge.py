@@ -25,7 +25,7 @@ PHASES = ("barrier", "multicast", "transfer", "recovery", "handshake")
 
 
 class RankReport(Protocol):
-    """What ``endpoints.io.process.RankResult`` says."""
+    """What ``endpoints.io.commands.RankResult`` says."""
 
     @property
     def rank(self) -> int: ...

@@ -15,7 +15,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import Generic, TypeVar
 
-from endpoints.io.process import Command, Crashed, HostProcess
+from endpoints.io.commands import Command, Crashed
+from endpoints.io.process import HostProcess
 from experiments.errors import ExperimentFailed
 
 LOOK_S = 0.1

@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.plan import Plan
 from endpoints.collectives.registry import Algorithm, Collective
-from endpoints.io.process import RankResult
+from endpoints.io.commands import RankResult
 from experiments import judge, theory
 from experiments.buffers import Buffers
 from experiments.data import Data

@@ -18,11 +18,10 @@ import numpy as np
 from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
 from endpoints.impairments.spec import ImpairmentSpec
-from endpoints.io.process import (
+from endpoints.io.commands import (
     PHASES,
     Abort,
     Go,
-    HostProcess,
     HostSetup,
     RankResult,
     Ready,
@@ -30,8 +29,8 @@ from endpoints.io.process import (
     RunOperation,
     Settle,
     Stop,
-    fork_hosts,
 )
+from endpoints.io.process import HostProcess, fork_hosts
 from endpoints.wire.templates import build_templates
 from experiments.buffers import Buffers
 from experiments.data import Data

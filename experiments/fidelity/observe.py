@@ -18,7 +18,7 @@ from topo.fabric import interface
 
 
 class TimedReport(Protocol):
-    """What ``endpoints.io.process.RankResult`` says."""
+    """What ``endpoints.io.commands.RankResult`` says."""
 
     @property
     def rank(self) -> int: ...

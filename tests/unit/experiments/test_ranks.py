@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from endpoints.collectives.registry import collective
-from endpoints.io.process import Abort, Command, Go, RankResult, Ready, Regroup, RunOperation, Settle
+from endpoints.io.commands import Abort, Command, Go, RankResult, Ready, Regroup, RunOperation, Settle
 from experiments import ranks
 from experiments.buffers import Buffers
 from experiments.communicators import communicator
