@@ -1,7 +1,8 @@
 """What runs change on the host itself, written down before it is changed, and how it is undone.
 
-A run's interfaces, bridges, namespaces and processes live in its sandbox and end with it. Two things do not: sysctls
-that are the same for the whole machine, and the run's folder. Both are noted in ``/run/treecast/``::
+A run's interfaces, bridges, namespaces and processes live in its sandbox and end with it. Three things do not: sysctls
+that are the same for the whole machine, the run's control groups (``topo.cgroups``), which are called after it, and its
+folder. They are noted in ``/run/treecast/``::
 
     <run>/           the folder; as seen from the host it has a socket alone (the sandbox has its own file system there)
     <run>.json       whose it is: boot id, and pid and start time of the run's processes
@@ -9,8 +10,9 @@ that are the same for the whole machine, and the run's folder. Both are noted in
 
 Whoever comes next, another run or ``treecast clean``, undoes what dead runs have left. A run is dead when its process
 is: a pid alone could belong to somebody else by now, so its start time and the boot must be the same. Sysctls go back
-when the last live run ends, unless somebody else has changed them since. The lock is on the directory itself, which
-goes too when it is empty.
+when the last live run ends, unless somebody else has changed them since. A control group that somebody else has put
+processes into stays, and is tried again by whoever comes next. The lock is on the directory itself, which goes too when
+it is empty.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ from typing import Any
 from experiments import signals
 from experiments.processes import Process
 from experiments.sysctls import Sysctls
+from topo.cgroups.find import find
+from topo.cgroups.forms import group
+from topo.cgroups.groups import Groups
 
 ROOT = Path("/run/treecast")
 SYSCTLS = "sysctls.json"
@@ -73,12 +78,19 @@ class LiveRun:
 
 
 class Ledger:
-    """The ledger in ``root``. ``proc`` is where the proc file system is."""
+    """The ledger in ``root``. ``proc`` is where the proc file system is; ``groups`` are this machine's by default."""
 
-    def __init__(self, root: Path = ROOT, proc: Path = Path("/proc"), modules: Path = Path("/sys/module")) -> None:
+    def __init__(
+        self,
+        root: Path = ROOT,
+        proc: Path = Path("/proc"),
+        modules: Path = Path("/sys/module"),
+        groups: Groups | None = None,
+    ) -> None:
         self.root = root
         self._proc = proc
         self._modules = modules
+        self._groups = groups or find()
 
     @property
     def boot(self) -> str:
@@ -159,7 +171,7 @@ class Ledger:
 
     def _free_name(self, pid: int) -> str:
         number = 1
-        while (self.root / (name := f"{pid}" if number == 1 else f"{pid}-{number}")).exists():
+        while (self.root / f"{(name := f'{pid}' if number == 1 else f'{pid}-{number}')}.json").exists():
             number += 1
         return name
 
@@ -179,19 +191,33 @@ class Ledger:
             if name not in live:
                 if entry and entry.boot == self.boot and entry.child:
                     entry.child.end(DYING_S)
-                self._forget(name)
-                done.append(f"removed what run {name} left, which had been killed")
+                kept = self._forget(name)
+                done.append(kept or f"removed what run {name} left, which had been killed")
         for path in self.root.iterdir():
             if path.name.startswith(".") or (path.is_dir() and not (self.root / f"{path.name}.json").exists()):
                 self._remove(path)  # a run was killed between two steps
                 done.append(f"removed {path}")
         if not live:
             done += self._sysctls.restore()
+        if not self._entries():
+            self._groups.tidy()
         return done
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str) -> str | None:
+        """Remove what a run has left on the host; its page stays as long as there is something, which is said."""
         self._remove(self.root / name)
+        if why := self._groups_stay(name):
+            return f"left the control groups of run {name}: {why}"
         self._remove(self.root / f"{name}.json")
+        return None
+
+    def _groups_stay(self, name: str) -> str | None:
+        """Remove a run's control groups; why they could not be."""
+        try:
+            there = self._groups.remove(group(name))
+        except OSError as problem:
+            return f"{problem.filename}: {problem.strerror}"
+        return f"processes {', '.join(map(str, there))} are in them" if there else None
 
     @staticmethod
     def _remove(path: Path) -> None:

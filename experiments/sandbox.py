@@ -26,7 +26,8 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -40,8 +41,9 @@ ONE_PRESS_S = 0.5
 """Ctrl-C reaches us up to three times, from the terminal, make and sudo: what comes within this time is one."""
 
 CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x20000000, 0x40000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x1000, 0x4000, 0x40000
 PR_SET_PDEATHSIG = 1
+CONTROL_GROUPS = "/sys/fs/cgroup"
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -167,7 +169,8 @@ def _make_rest(rundir: Path) -> None:
     _call("unshare", CLONE_NEWNET | CLONE_NEWNS)
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
     _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    _mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    with _kept_in_sight(CONTROL_GROUPS):
+        _mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     _mount("tmpfs", str(rundir), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
     if Path("/dev/shm").is_dir():  # noqa: S108  # ours alone from here on, so that shared memory ends with us
         _mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")  # noqa: S108
@@ -217,6 +220,21 @@ def _tend(pid: int) -> int:
 def _interruptible(main: Callable[[], int]) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOP)
     return main()
+
+
+@contextmanager
+def _kept_in_sight(folder: str) -> Iterator[None]:
+    """What is mounted below ``folder`` now is so again behind it, whatever is mounted over it inside."""
+    if not Path(folder).is_dir():
+        yield
+        return
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield
+        if Path(folder).is_dir():
+            _mount(f"/proc/self/fd/{descriptor}", folder, None, MS_BIND | MS_REC)
+    finally:
+        os.close(descriptor)
 
 
 def _loopback_up() -> None:

@@ -89,7 +89,8 @@ class Facts:
     """What was found.
 
     ``programs`` and ``modules`` are names, ``features`` says of each kernel feature whether it worked, None where it
-    could not be tried, and ``untried`` says why not. ``versions`` are texts by name.
+    could not be tried, and ``untried`` says why not. ``accounting`` is how hosts' CPU time is accounted, in a user's
+    words (``topo.cgroups``). ``versions`` are texts by name.
     """
 
     root: bool
@@ -97,12 +98,13 @@ class Facts:
     modules: frozenset[str]
     features: Mapping[str, bool | None] = field(default_factory=dict)
     untried: tuple[str, ...] = ()
+    accounting: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Platform:
-    """What will be used. ``features`` and ``untried`` are those of :class:`Facts`.
+    """What will be used. ``features``, ``untried`` and ``accounting`` are those of :class:`Facts`.
 
     ``datapath`` is Open vSwitch's; ``delay`` is the mechanism for link delays, None where the kernel has none.
     """
@@ -113,6 +115,7 @@ class Platform:
     missing: tuple[Missing, ...]
     features: Mapping[str, bool | None]
     untried: tuple[str, ...]
+    accounting: str
     versions: Mapping[str, str]
 
     @property
@@ -147,6 +150,7 @@ def choose(facts: Facts) -> Platform:
         missing=tuple(missing),
         features={name: facts.features.get(name) for name in FEATURES},
         untried=facts.untried,
+        accounting=facts.accounting,
         versions=dict(facts.versions),
     )
 

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from topo.cgroups.find import find
 from topo.platform import FEATURES, MODULES, PROGRAMS, Facts, Platform, choose
 
 TRIAL_TIMEOUT_S = 20
@@ -53,6 +54,7 @@ def look() -> Facts:
         modules=frozenset(need.name for need in MODULES if importlib.util.find_spec(need.name)),
         features=features,
         untried=untried,
+        accounting=find().mechanism,
         versions=dict(_versions(programs)),
     )
 

@@ -10,7 +10,7 @@ SHORT_HELP = "Undo what killed runs left behind."
 
 
 def command() -> None:
-    """Undo what killed runs left behind: sysctls and run directories. Live runs and foreign things are left alone."""
+    """Undo what killed runs left behind: sysctls, control groups, folders. Live runs and foreign things stay."""
     from experiments.ledger import Ledger
 
     ledger = Ledger()

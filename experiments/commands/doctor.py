@@ -46,6 +46,7 @@ def _findings(platform: Platform) -> Iterator[str]:
     yield "used: HTB for link rates"
     yield f"used: {platform.delay or 'endpoints (this kernel has no netem)'} for delays"
     yield "used: endpoints for loss, reordering, duplication, corruption"
+    yield f"used: {platform.accounting} for the CPU time of hosts"
     for entry in platform.missing:
         yield f"missing: {entry}"
     yield "not ready: " + cure(platform.blockers) if platform.blockers else "ready"

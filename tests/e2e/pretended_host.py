@@ -85,6 +85,12 @@ def grace_is(seconds):
     import experiments.sandbox
     experiments.sandbox.GRACE_S = seconds
 
+def in_groups():
+    from experiments.host_groups import HostGroups
+    HostGroups(rundir.name).place("h1", [os.getpid()], [subprocess.Popen(["sleep", "1000"]).pid])
+    print("placed", flush=True)
+    time.sleep(1000)
+
 def wait_for_go():
     import experiments.sandbox
     call = experiments.sandbox._call

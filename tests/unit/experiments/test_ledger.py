@@ -15,6 +15,8 @@ import pytest
 from experiments.errors import EnvironmentMissing
 from experiments.ledger import Ledger
 from experiments.processes import Process
+from tests.unit.topo.pretended_groups import PretendedV2
+from topo.cgroups.forms import group
 
 KNOB = "net.core.wmem_default"
 
@@ -31,10 +33,12 @@ class Host:
         for path, text in ((self.knob, "212992\n"), (self.boot, "first\n")):
             path.parent.mkdir(parents=True)
             path.write_text(text)
+        self.groups = PretendedV2(folder / "cgroup")
+        self.groups_of_runs = folder / "cgroup" / "treecast"
 
     @property
     def ledger(self) -> Ledger:
-        return Ledger(self.root, self.proc)
+        return Ledger(self.root, self.proc, groups=self.groups)
 
     @property
     def value(self) -> int:
@@ -227,3 +231,44 @@ def test_a_sysctl_that_the_kernel_lacks_is_named(host: Host) -> None:
     with host.ledger.open_run() as run, pytest.raises(EnvironmentMissing, match=r"net\.core\.nothing"):
         run.raise_sysctls({"net.core.nothing": 1})
     assert not host.root.exists()
+
+
+def test_a_runs_control_groups_end_with_it(host: Host) -> None:
+    with host.ledger.open_run() as run:
+        host.groups.make(group(run.name, "h1", "nic"))
+        with host.ledger.open_run() as other:
+            host.groups.make(group(other.name, "h1", "nic"))
+        assert [path.name for path in host.groups_of_runs.iterdir() if path.is_dir()] == [run.name]
+    assert not host.groups_of_runs.exists()
+
+
+def test_the_next_run_removes_the_control_groups_of_a_killed_one(host: Host) -> None:
+    killed = group(f"{host.killed_run()}")
+    host.groups.make(killed / "h1" / "nic")
+    with host.ledger.open_run():
+        assert not (host.groups_of_runs / killed.name).exists()
+    assert not host.groups_of_runs.exists()
+
+
+def test_a_control_group_with_somebody_elses_process_stays_until_that_has_left(host: Host) -> None:
+    pid = host.killed_run()
+    nic = group(f"{pid}", "h1", "nic")
+    host.groups.make(nic)
+    host.groups.place(nic, [11, 12])
+    for _ in range(2):
+        done, live = host.ledger.clean()
+        assert f"left the control groups of run {pid}: processes 11, 12 are in them" in done
+        assert live == 0
+        assert host.value == 212992, "all else is undone"
+    (host.groups_of_runs.parent / nic / "cgroup.procs").write_text("")
+    assert host.ledger.clean()[0] == [f"removed what run {pid} left, which had been killed"]
+    assert not host.groups_of_runs.exists()
+    assert not host.root.exists()
+
+
+def test_no_run_takes_the_name_of_one_that_has_left_control_groups(host: Host) -> None:
+    with host.ledger.open_run() as run:
+        host.groups.make(group(run.name))
+        host.groups.place(group(run.name), [11])
+    with host.ledger.open_run() as second:
+        assert second.name == f"{run.name}-2"

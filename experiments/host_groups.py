@@ -1,0 +1,93 @@
+"""The two control groups of each host, so that the CPU time of its application and of its NIC are accounted apart.
+
+They are ``treecast/<run>/<host>/application`` and ``.../nic``. Whoever keeps the ledger removes them when the run is
+over (``experiments.ledger``), since the run itself is still in them at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from experiments.errors import EnvironmentMissing
+from topo.cgroups import forms
+from topo.cgroups.find import find
+from topo.cgroups.groups import Groups, Unsupported
+from topo.cgroups.process_times import ProcessTimes
+
+APPLICATION, NIC = "application", "nic"
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """CPU time of a host's application and of its NIC, in ns."""
+
+    application: int = 0
+    nic: int = 0
+
+    def __add__(self, other: Cpu) -> Cpu:
+        """Of both."""
+        return Cpu(self.application + other.application, self.nic + other.nic)
+
+    def __sub__(self, earlier: Cpu) -> Cpu:
+        """What was added since ``earlier``."""
+        return Cpu(self.application - earlier.application, self.nic - earlier.nic)
+
+
+class HostGroups:
+    """The groups of one run's hosts, with what may be given to every NIC: CPUs to run on, and how many it may have."""
+
+    def __init__(
+        self, run: str, groups: Groups | None = None, nic_cpus: Collection[int] = (), nic_limit: float | None = None
+    ) -> None:
+        self._run = run
+        self._groups = groups or _usable(run)
+        self._nic_cpus, self._nic_limit = nic_cpus, nic_limit
+        self._hosts: list[str] = []
+
+    @property
+    def mechanism(self) -> str:
+        """What does the accounting, in a user's words."""
+        return self._groups.mechanism
+
+    def place(self, host: str, application_pids: Iterable[int], nic_pids: Iterable[int]) -> None:
+        """Have a host's processes, which may have been placed before, be accounted from now on.
+
+        :class:`EnvironmentMissing` where NICs cannot be given the CPUs or the limit that were asked for.
+        """
+        for part, pids in ((APPLICATION, application_pids), (NIC, nic_pids)):
+            self._groups.make(self._path(host, part))
+            self._groups.place(self._path(host, part), pids)
+        if host not in self._hosts:
+            self._hosts.append(host)
+            self._constrain(self._path(host, NIC))
+
+    def cpu_ns(self) -> Mapping[str, Cpu]:
+        """The CPU time of every host so far."""
+        return {
+            host: Cpu(*(self._groups.cpu_ns(self._path(host, part)) for part in (APPLICATION, NIC)))
+            for host in self._hosts
+        }
+
+    def _constrain(self, nic: PurePosixPath) -> None:
+        try:
+            if self._nic_cpus:
+                self._groups.pin(nic, self._nic_cpus)
+            if self._nic_limit is not None:
+                self._groups.limit(nic, self._nic_limit)
+        except Unsupported as problem:
+            raise EnvironmentMissing(f"a NIC cannot be given its CPUs: {problem}") from None
+
+    def _path(self, host: str, part: str) -> PurePosixPath:
+        return forms.group(self._run, host, part)
+
+
+def _usable(run: str) -> Groups:
+    """This machine's control groups, or process times where the run's cannot be made."""
+    groups = find()
+    try:
+        groups.make(forms.group(run))
+    except OSError as problem:
+        return ProcessTimes(f"{groups.mechanism}: {problem.strerror}")
+    return groups
