@@ -42,6 +42,7 @@ BTH_PSN: Final = 51
 EXTENDED: Final = 54
 """First extended header, or the payload where the opcode has none."""
 UD_QKEY: Final = 54
+UD_SRC_QPN: Final = 59
 UD_IMM: Final = 62
 UD_PAYLOAD: Final = 66
 

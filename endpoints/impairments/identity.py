@@ -28,10 +28,11 @@ _KIND[Opcode.RC_ACKNOWLEDGE] = ACK
 
 _SMALLEST: Final = layout.EXTENDED + layout.ICRC_LEN
 
-_OFFSETS: Final = (layout.IP_SRC, layout.BTH_RESV8A, layout.BTH_ACKREQ, layout.UD_IMM)
+_OFFSETS: Final = (layout.IP_SRC, layout.BTH_RESV8A, layout.BTH_ACKREQ, layout.UD_SRC_QPN - 1, layout.UD_IMM)
 _BYTES: Final = np.array([offset + i for offset in _OFFSETS for i in range(4)])
-_MASKS: Final = np.array([0xFFFFFFFF, 0xFFFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
-"""The words of 4 bytes that hold sender, queue pair, PSN and immediate, and the bits of them that count."""
+_MASKS: Final = np.array([0xFFFFFFFF, 0xFFFFFF, 0xFFFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
+"""The words of 4 bytes that hold sender, queue pair, PSN, a datagram's own queue pair and immediate, and the bits of
+them that count."""
 _NONE: Final = np.uint32(0)
 
 _GAMMA: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -69,8 +70,9 @@ class Identities:
             frames = wide
         opcode = frames[:, layout.BTH]
         kind = _KIND[opcode]
-        sender, qpn, psn, imm = (frames.take(_BYTES, axis=1).view(">u4").astype(np.uint32) & _MASKS).T
+        sender, qpn, psn, source, imm = (frames.take(_BYTES, axis=1).view(">u4").astype(np.uint32) & _MASKS).T
         imm = np.where(kind == UD, imm, _NONE)
+        qpn = np.where(kind == UD, source, qpn)  # all multicast datagrams go to the same one
         return cls(roce, sender, opcode, kind, psn, imm, _join(sender, kind, qpn, psn, imm))
 
 

@@ -84,7 +84,7 @@ class Decoder:
         self._mtu = comm.mtu
         self._stride = layout.max_frame_length(comm.mtu)
         self._full = layout.UD_PAYLOAD + comm.mtu + layout.ICRC_LEN
-        self._template, self._fixed = _chunk_words(templates[Opcode.UD_SEND_ONLY_IMM], self._full)
+        self._template, self._fixed = _chunk_words(templates[Opcode.UD_SEND_ONLY_IMM], self._full, comm.ud_qpn)
         self._known = _known_pairs(comm, rank)
         self._full_length = np.full(_USUAL, self._mtu, np.int32)
         self._packets = PacketReader(comm, rank)
@@ -201,9 +201,13 @@ def _icrc_words() -> U64:
 _ONES = _icrc_words()
 
 
-def _chunk_words(template: bytes, size: int) -> tuple[U64, U64]:
-    """The words of a full chunk's header, ``size`` bytes long as a frame, and ones where every chunk has the same."""
+def _chunk_words(template: bytes, size: int, qpn: int) -> tuple[U64, U64]:
+    """The words of a full chunk's header, ``size`` bytes long as a frame, and ones where every chunk has the same.
+
+    ``qpn`` is the queue pair from which they come.
+    """
     frame = bytearray(template)
+    frame[layout.UD_SRC_QPN : layout.UD_IMM] = qpn.to_bytes(3, "big")
     struct.pack_into("!H", frame, layout.IP_TOTAL_LENGTH, size - layout.ETH_LEN)
     struct.pack_into("!H", frame, layout.UDP_LENGTH, size - layout.ETH_LEN - layout.IP_LEN)
     frame[layout.BTH_QPN : layout.BTH_QPN + 3] = MULTICAST_QPN.to_bytes(3, "big")

@@ -48,6 +48,7 @@ class Encoder:
         self._comm = comm
         self._own = comm.peers[rank]
         self._headers = {opcode: frame[: -layout.ICRC_LEN] for opcode, frame in templates.items()}
+        self._headers[_UD] = _from_queue_pair(self._headers[_UD], comm.ud_qpn)
         self._prototypes: dict[tuple[Opcode, int, int, bool], _Prototype] = {}
 
     def encode_burst(self, burst: UdBurst) -> list[U8]:
@@ -191,6 +192,11 @@ def _big_endian(frames: U8, offset: int) -> U32:
     """The 4 bytes at ``offset`` of each row as a writable column of integers in network order."""
     column: U32 = frames[:, offset : offset + 4].view(">u4")[:, 0]
     return column
+
+
+def _from_queue_pair(chunk: bytes, qpn: int) -> bytes:
+    """A multicast chunk's header with ``qpn`` as its source queue pair."""
+    return chunk[: layout.UD_SRC_QPN] + qpn.to_bytes(3, "big") + chunk[layout.UD_IMM :]
 
 
 def _write_addresses(head: bytearray, own: Peer, to: Peer | GroupAddress, qpn: int) -> None:

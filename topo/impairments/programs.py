@@ -21,7 +21,7 @@ ALL: Final = assemble([Op("ret", WORD)])
 
 _CHUNK: Final = (
     (roce.IP_SOURCE, WORD),
-    (roce.QUEUE_PAIR, roce.LAST_24_BITS),
+    (roce.SOURCE_QUEUE_PAIR, roce.LAST_24_BITS),
     (roce.SEQUENCE, roce.LAST_24_BITS),
     (roce.IMMEDIATE, WORD),
 )

@@ -15,11 +15,13 @@ QUEUE_PAIR: Final = 46
 """A word whose last 24 bits are the destination queue pair."""
 SEQUENCE: Final = 50
 """A word whose last 24 bits are the PSN."""
+SOURCE_QUEUE_PAIR: Final = 58
+"""The same of the queue pair that a UD SEND comes from; multicast datagrams all go to the same one."""
 IMMEDIATE: Final = 62
 """Of a UD SEND with immediate."""
 
 UD_SEND_ONLY_IMM: Final = 0x65
-"""The opcode of multicast chunks, whose immediate and PSN no other chunk of the same sender has for a long time."""
+"""The opcode of multicast chunks, whose immediate and PSN no other of the same queue pair has for a long time."""
 
 LAST_24_BITS: Final = 0xFFFFFF
 

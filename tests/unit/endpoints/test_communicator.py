@@ -1,10 +1,22 @@
-"""A communicator that has lost ranks: those that are left, numbered densely in order, and with new queue pairs."""
+"""A communicator that has lost ranks, and those of a NIC's workers: who and what they have, and queue pairs of their own."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from endpoints.core.communicator import EPOCHS, MULTICAST_QPN, Communicator, GroupAddress, Peer
+from endpoints.core.communicator import (
+    EPOCHS,
+    MULTICAST_QPN,
+    RC_QPN_BASE,
+    UD_QPN,
+    WORKER_SHIFT,
+    WORKERS,
+    Communicator,
+    GroupAddress,
+    Peer,
+)
 
 SIZE = 5
 COMM = Communicator(
@@ -63,3 +75,75 @@ def test_strangers_cannot_be_lost_and_somebody_must_be_left() -> None:
         COMM.shrink({5})
     with pytest.raises(ValueError, match="all 5 ranks are lost"):
         COMM.shrink(range(5))
+
+
+def with_trees(count: int) -> Communicator:
+    trees = tuple(GroupAddress(0xEFC00001 + tree, bytes([1, 0, 0x5E, 0x40, 0, 1 + tree])) for tree in range(count))
+    return replace(COMM, groups=trees)
+
+
+def test_workers_have_the_same_ranks_every_tree_once_and_parts_of_the_rate() -> None:
+    whole = with_trees(5)
+    shares = [whole.share(worker, 3) for worker in range(3)]
+    assert [[whole.groups.index(group) for group in share.groups] for share in shares] == [[0, 3], [1, 4], [2]]
+    assert [(share.worker, share.workers, share.rate_bps) for share in shares] == [
+        (worker, 3, whole.rate_bps // 3) for worker in range(3)
+    ]
+    assert {(share.peers, share.mtu, share.op_bits, share.epoch) for share in shares} == {
+        (whole.peers, whole.mtu, whole.op_bits, whole.epoch)
+    }
+
+
+def test_the_only_worker_has_the_whole_communicator() -> None:
+    assert COMM.share(0, 1) == COMM
+
+
+def test_no_queue_pair_is_two_workers_or_of_two_epochs_kinds_or_peers() -> None:
+    most = 0x10000 - RC_QPN_BASE - 1
+    shares = [with_trees(WORKERS).share(worker, WORKERS) for worker in range(WORKERS)]
+    seen: set[int] = set()
+    ends = 0
+    for worker, comm in enumerate(shares):
+        assert comm.ud_qpn not in seen
+        seen.add(comm.ud_qpn)
+        for epoch in range(EPOCHS):
+            share = replace(comm, epoch=epoch)
+            numbers = queue_pairs(share) | {share.rc_qpn + most, share.bulk_qpn + 0xFFFF}
+            assert not numbers & seen
+            assert {number >> WORKER_SHIFT for number in numbers} == {worker}
+            seen |= numbers
+            ends += len(numbers)
+    assert len(seen) == ends + WORKERS
+    assert MULTICAST_QPN >> WORKER_SHIFT == WORKERS
+
+
+def test_what_is_left_of_a_share_is_the_same_workers() -> None:
+    share = with_trees(4).share(1, 2)
+    shrunk = share.shrink({3})
+    assert (shrunk.worker, shrunk.workers, shrunk.groups, shrunk.rate_bps) == (1, 2, share.groups, share.rate_bps)
+    assert shrunk == with_trees(4).shrink({3}).share(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("worker", "workers", "message"),
+    [
+        (0, 3, "3 workers, 2 multicast trees: each worker needs one of its own"),
+        (2, 2, "worker 2 of 2"),
+        (-1, 2, "worker -1 of 2"),
+        (0, 0, "worker 0 of 0"),
+    ],
+)
+def test_impossible_shares_are_refused(worker: int, workers: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        with_trees(2).share(worker, workers)
+
+
+def test_more_workers_than_numbers_are_refused_and_no_share_is_shared() -> None:
+    with pytest.raises(ValueError, match=f"worker 0 of 8: numbered from 0, {WORKERS} at most"):
+        with_trees(8).share(0, 8)
+    with pytest.raises(ValueError, match="share of worker 1 of 2: it cannot be shared again"):
+        with_trees(8).share(1, 2).share(0, 2)
+
+
+def test_one_workers_numbers_are_those_without_workers() -> None:
+    assert (COMM.ud_qpn, COMM.rc_qpn, COMM.bulk_qpn) == (UD_QPN, RC_QPN_BASE, 0x010000)

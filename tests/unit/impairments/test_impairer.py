@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,19 @@ def test_acknowledgement_and_chunk_of_one_psn_are_different_packets():
     run(faults, frames, lengths)
     assert [(hit.opcode, hit.attempt) for hit in faults.log] == [(17, 0), (4, 0), (17, 1), (4, 1), (17, 2)]
     assert {hit.imm for hit in faults.log} == {None}
+
+
+def test_chunks_of_two_workers_with_the_same_numbers_are_different_packets():
+    comm = replace(COMM, groups=COMM.groups * 2)
+    psn = np.arange(1000, dtype=np.uint32)
+    burst = UdBurst(0, psn, psn, [np.zeros(4, np.uint8)] * len(psn))
+    faults = impairer(drop(probability=0.5))
+    lost = []
+    for worker in range(2):
+        frames, lengths = stack(Codec(comm.share(worker, 2), 1, TEMPLATES).encode_burst(burst), MTU)
+        lost.append(set(psn.tolist()) - set(run(faults, frames, lengths)))
+    assert {hit.attempt for hit in faults.log} == {0}
+    assert 150 < len(lost[0] & lost[1]) < 350  # a quarter: independent of one another
 
 
 def test_a_repeated_packet_rolls_anew():

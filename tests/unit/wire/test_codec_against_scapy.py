@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from endpoints.core import layout
-from endpoints.core.communicator import MULTICAST_QPN, RC_BULK_QPN_BASE, RC_QPN_BASE, UD_QPN
+from endpoints.core.communicator import MULTICAST_QPN, RC_QPN_BASE
 from endpoints.core.packets import Aeth, Opcode, RcPacket, Reth, UdBurst, WriteBurst, packets_of, write_opcode
-from endpoints.wire.codec import stack
+from endpoints.wire.codec import Codec, stack
 from endpoints.wire.encode import source_port
 from endpoints.wire.layers import AETH, BTH, DETH, IP, RETH, UDP, Ether, ImmDt, Raw
 
@@ -51,7 +51,7 @@ def ip(address: int) -> str:
 def scapy_rc(comm, src: int, packet: RcPacket) -> bytes:
     payload = bytes(packet.payload)
     pad = -len(payload) % 4
-    qpn = (RC_BULK_QPN_BASE if packet.bulk else RC_QPN_BASE) + src
+    qpn = (comm.bulk_qpn if packet.bulk else comm.rc_qpn) + src
     frame = envelope(comm, src, comm.peers[packet.peer], qpn) / BTH(
         opcode=int(packet.opcode), padcount=pad, dqpn=qpn, ackreq=packet.ack_request, psn=packet.psn
     )
@@ -67,7 +67,7 @@ def scapy_rc(comm, src: int, packet: RcPacket) -> bytes:
 def scapy_chunk(comm, src: int, group: int, psn: int, imm: int, payload: bytes) -> bytes:
     pad = -len(payload) % 4
     bth = BTH(opcode=0x65, padcount=pad, dqpn=MULTICAST_QPN, psn=psn)
-    headers = bth / DETH(qkey=layout.QKEY, srcqp=UD_QPN) / ImmDt(data=imm)
+    headers = bth / DETH(qkey=layout.QKEY, srcqp=comm.ud_qpn) / ImmDt(data=imm)
     return bytes(envelope(comm, src, comm.groups[group], MULTICAST_QPN) / headers / Raw(payload + bytes(pad)))
 
 
@@ -114,7 +114,7 @@ def test_scapy_dissects_and_rebuilds_our_chunk(sender):
         UdBurst(1, np.array([77], np.uint32), np.array([0x0500004D], np.uint32), [np.arange(9, dtype=np.uint8)])
     )
     frame = Ether(bytes(data))
-    assert (frame[DETH].qkey, frame[DETH].srcqp) == (layout.QKEY, UD_QPN)
+    assert (frame[DETH].qkey, frame[DETH].srcqp) == (layout.QKEY, 0x10)
     assert frame[ImmDt].data == 0x0500004D
     assert frame[BTH].padcount == 3
     assert bytes(frame[Raw]) == bytes(range(9)) + bytes(3)
@@ -216,3 +216,22 @@ def test_an_acknowledgement_of_the_bulk_connection_is_told_from_the_other_ones(c
         assert sender.encode_rc(sent) == scapy_rc(comm, 1, sent)
         (got,) = receiver.decode(*stack([sender.encode_rc(sent)], comm.mtu)).rc
         assert got.bulk is bulk
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_frames_of_a_worker_equal_scapys_and_are_read_by_that_worker_alone(comm, templates, worker):
+    shares = [comm.share(w, 2) for w in range(2)]
+    own, other = shares[worker], shares[1 - worker]
+    codec = Codec(own, 1, templates)
+    burst = UdBurst(0, np.arange(5, dtype=np.uint32), np.arange(5, dtype=np.uint32), [np.ones(1024, np.uint8)] * 5)
+    chunks = [bytes(frame) for frame in codec.encode_burst(burst)]
+    assert chunks == [scapy_chunk(own, 1, 0, i, i, bytes([1]) * 1024) for i in range(5)]
+    packets = [rc_packet(opcode, 8) for opcode in (Opcode.RC_SEND_ONLY, Opcode.RC_WRITE_ONLY)]
+    packets[1].bulk = True
+    reliable = [codec.encode_rc(packet) for packet in packets]
+    assert reliable == [scapy_rc(own, 1, packet) for packet in packets]
+    mine = Codec(own, 3, templates).decode(*stack(chunks + reliable, comm.mtu))
+    assert (len(mine.chunks.src), len(mine.rc), len(mine.writes), mine.rejected) == (5, 1, 1, {})
+    others = Codec(other, 3, templates).decode(*stack(chunks + reliable, comm.mtu))
+    assert (others.chunks, others.rc, others.writes) == (None, [], None)
+    assert others.rejected == {"wrong_destination": 5, "unknown_qp": 2}
