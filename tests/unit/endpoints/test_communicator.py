@@ -1,4 +1,4 @@
-"""A communicator that has lost ranks, and those of a NIC's workers: who and what they have, and queue pairs of their own."""
+"""A communicator that has lost ranks, and the shares of workers: who has what, and queue pairs of their own."""
 
 from __future__ import annotations
 
