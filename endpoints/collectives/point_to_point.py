@@ -17,7 +17,7 @@ def point_to_point(name: str, kind: Literal["allgather", "broadcast"], summary: 
     def make(services: Services, op: int, data: U8, buffer: U8) -> Operation:
         """A rank's own block is where its rank says; Broadcast's only block is rank 0's."""
         ranks = services.comm.size
-        size = len(buffer) // ranks if kind == "allgather" else len(buffer)
+        size = buffer.size // ranks if kind == "allgather" else buffer.size
         own = services.rank * size if kind == "allgather" else 0
         return ScheduledTransfers(services, op, transfers(ranks, size), data, buffer, own)
 

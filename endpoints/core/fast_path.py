@@ -85,24 +85,24 @@ class Placement:
     """The receive buffer of one operation with its bitmap.
 
     ``roots`` are the ranks whose blocks the buffer holds, in order; ``prefix`` is the operation id in the immediate's
-    upper bits; ``chunk_bits`` the bits below it. ``buffer`` has ``layout.total_bytes`` bytes.
+    upper bits; ``chunk_bits`` the bits below it. ``blocks`` is the memory, of shape (blocks, block bytes).
     """
 
     def __init__(
-        self, *, layout: BlockLayout, roots: tuple[int, ...], buffer: U8, prefix: int, chunk_bits: int
+        self, *, layout: BlockLayout, roots: tuple[int, ...], blocks: U8, prefix: int, chunk_bits: int
     ) -> None:
         self.layout = layout
         self.bitmap = Bitmap(layout.chunks)
-        self._buffer = buffer
+        self._blocks = blocks
         self._prefix = np.uint32(prefix)
         self._chunk_bits = chunk_bits
         self._per_block = max(1, layout.chunks_per_block)
         full, tail = layout.full_chunks, layout.tail_bytes
         self._uniform = tail == 0
-        self._chunks = buffer.reshape(-1, layout.mtu) if self._uniform else None
-        strides = (layout.block_bytes, layout.mtu, 1)
-        self._full = as_strided(buffer, (layout.blocks, full, layout.mtu), strides)
-        self._tails = as_strided(buffer[full * layout.mtu :], (layout.blocks, tail), (layout.block_bytes, 1))
+        self._chunks = blocks.reshape(-1, layout.mtu) if self._uniform and blocks.flags.c_contiguous else None
+        strides = (blocks.strides[0], layout.mtu, 1)
+        self._full = as_strided(blocks, (layout.blocks, full, layout.mtu), strides)
+        self._tails = blocks[:, full * layout.mtu :]
         self._owners = np.repeat(np.array(roots, np.int16), layout.chunks_per_block)
         self._ends_seen = 0
 
@@ -157,14 +157,14 @@ class Placement:
         """Place one chunk that came over a reliable connection; false if it was here already."""
         if not self.bitmap.mark_one(chunk):
             return False
-        start = self.layout.offset(chunk)
-        self._buffer[start : start + len(payload)] = np.frombuffer(payload, np.uint8)
+        block, index = divmod(chunk, self._per_block)
+        start = index * self.layout.mtu
+        self._blocks[block, start : start + len(payload)] = np.frombuffer(payload, np.uint8)
         return True
 
     def place_block(self, block: int, data: U8) -> None:
         """Put a rank's own block where it belongs, without the network."""
-        start = block * self.layout.block_bytes
-        self._buffer[start : start + len(data)] = data
+        self._blocks[block, : len(data)] = data
         self.bitmap.mark_range(block * self.layout.chunks_per_block, (block + 1) * self.layout.chunks_per_block)
 
     @property

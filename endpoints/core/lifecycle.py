@@ -9,14 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 
-import numpy as np
-
 from endpoints.core.barrier import Barrier, Step
 from endpoints.core.config import ProtocolConfig, Timing
 from endpoints.core.errors import ProtocolError
 from endpoints.core.messages import NOBODY, Kind, Message
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8
+from endpoints.core.receive_buffer import ReceiveBuffer
 from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
 from endpoints.core.timers import Timer, TimerTable
 
@@ -61,7 +60,10 @@ class Indifferent:
 
 
 class Lifecycle(Indifferent, ABC):
-    """Operation ``op`` of a rank; ``buffer`` is what it receives into and exposes to its peers meanwhile."""
+    """Operation ``op`` of a rank; ``buffer`` is what it receives into and exposes to its peers meanwhile.
+
+    It is the memory of a ``ReceiveBuffer``.
+    """
 
     def __init__(self, services: Services, op: int, buffer: U8) -> None:
         self.op = op
@@ -69,7 +71,7 @@ class Lifecycle(Indifferent, ABC):
         self.phases: list[tuple[Phase, int]] = []
         self.failure: tuple[str, int | None] | None = None
         self._s = services
-        self._buffer = np.asarray(buffer)  # a memory map's own slices are slow
+        self._buffer = ReceiveBuffer(buffer)
         self._barrier = Barrier(services.rank, services.comm.size, self._tell_barrier)
         self._timers = TimerTable()
         self._heard_anything = services.comm.size == 1
@@ -200,4 +202,4 @@ class Lifecycle(Indifferent, ABC):
 
     def remote_view(self, va: int, length: int) -> U8 | None:
         """The receive buffer, which peers may read and write while the operation lasts."""
-        return self._buffer[va : va + length] if 0 <= va <= va + length <= len(self._buffer) else None
+        return self._buffer.view(va, length)

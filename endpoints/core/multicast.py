@@ -30,7 +30,8 @@ RECEIVING = frozenset({Phase.MULTICAST, Phase.RECOVERY})
 class ReliableMulticast(Lifecycle):
     """``roots`` each contribute ``block_bytes``; every rank ends with all blocks in ``buffer``, in root order.
 
-    ``data`` is the own block (None for a rank that is no root); ``buffer`` has ``len(roots) * block_bytes`` bytes.
+    ``data`` is the own block (None for a rank that is no root); ``buffer`` is the memory of a ``ReceiveBuffer`` of
+    ``len(roots)`` blocks.
     Implements ``core.operation.Operation``.
     """
 
@@ -38,12 +39,11 @@ class ReliableMulticast(Lifecycle):
         super().__init__(services, op, buffer)
         self._roots = roots
         comm, rank = services.comm, services.rank
-        if len(buffer) % len(roots):
-            raise ProtocolError(f"a receive buffer of {len(buffer)} bytes does not hold {len(roots)} equal blocks")
-        self._layout = layout = BlockLayout(len(roots), len(buffer) // len(roots), comm.mtu)
+        blocks = self._buffer.blocks(len(roots))
+        self._layout = layout = BlockLayout(len(roots), blocks.shape[1], comm.mtu)
         layout.check_numbering(comm.chunk_bits)
         prefix = prefix_of(op, comm.chunk_bits)
-        self.placement = Placement(layout=layout, roots=roots, buffer=buffer, prefix=prefix, chunk_bits=comm.chunk_bits)
+        self.placement = Placement(layout=layout, roots=roots, blocks=blocks, prefix=prefix, chunk_bits=comm.chunk_bits)
         self._turn = turn(rank, roots, comm.size, services.config.chains)
         self._sender: Sender | None = None
         if self._turn is not None:

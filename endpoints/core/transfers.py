@@ -17,7 +17,7 @@ from endpoints.core.extents import Extents
 from endpoints.core.lifecycle import Lifecycle
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, Outgoing
-from endpoints.core.schedule import Transfer, segments
+from endpoints.core.schedule import Transfer
 from endpoints.core.states import Input, Phase
 from endpoints.core.timers import Timer
 
@@ -35,7 +35,8 @@ class _Piece:
 class ScheduledTransfers(Lifecycle):
     """One rank's part of the ``transfers`` of an operation. Implements ``core.operation.Operation``.
 
-    ``data`` is what this rank contributes, which has its place at ``own_offset`` of ``buffer``.
+    ``data`` is what this rank contributes, which has its place at ``own_offset`` of ``buffer``, the memory
+    of a ``ReceiveBuffer``.
     """
 
     def __init__(
@@ -43,35 +44,44 @@ class ScheduledTransfers(Lifecycle):
     ) -> None:
         super().__init__(services, op, buffer)
         self._held = Extents()
-        if own_offset + len(data) > len(buffer):
-            raise ProtocolError(f"{len(data)} bytes at {own_offset}: the receive buffer has {len(buffer)}")
-        buffer[own_offset : own_offset + len(data)] = data
+        own = self._buffer.view(own_offset, len(data))
+        if own is None:
+            raise ProtocolError(f"{len(data)} bytes at {own_offset}: the receive buffer has {self._buffer.size}")
+        own[:] = data
         self._held.add(own_offset, own_offset + len(data))
         self._out: dict[int, deque[_Piece]] = {}
         self._in: dict[int, deque[tuple[int, int]]] = {}
         self._next_in: dict[int, int] = {}
         self._plan(transfers)
         self._missing = sum(size for pieces in self._in.values() for _, size in pieces)
-        if self._held.total + self._missing != len(buffer):
-            lacking = len(buffer) - len(data)
+        if self._held.total + self._missing != self._buffer.size:
+            lacking = self._buffer.size - len(data)
             raise ProtocolError(f"rank {services.rank} lacks {lacking} bytes: the schedule brings {self._missing}")
         self._peers = sorted({*self._out, *self._in, *self._neighbours})
         self._refused_by: int | None = None
 
     def _plan(self, transfers: Iterable[Transfer]) -> None:
         """Cut what this rank sends and receives into pieces."""
-        rank, most = self._s.rank, self._s.config.write_packets * self._s.comm.mtu
-        order = 0
+        rank, order = self._s.rank, 0
         for transfer in transfers:
             if rank not in (transfer.src, transfer.dst):
                 continue
-            for offset, size in segments(transfer.size, most):
+            for offset, size in self._cut(transfer):
                 if transfer.src == rank:
                     pieces = self._out.setdefault(transfer.dst, deque())
-                    pieces.append(_Piece(order, len(pieces), transfer.offset + offset, size))
+                    pieces.append(_Piece(order, len(pieces), offset, size))
                     order += 1
                 else:
-                    self._in.setdefault(transfer.src, deque()).append((transfer.offset + offset, size))
+                    self._in.setdefault(transfer.src, deque()).append((offset, size))
+
+    def _cut(self, transfer: Transfer) -> Iterator[tuple[int, int]]:
+        """(offset, bytes) of WRITEs of at most ``write_packets`` packets, whose bytes are side by side in memory."""
+        most, side_by_side = self._s.config.write_packets * self._s.comm.mtu, self._buffer.piece_bytes
+        offset = transfer.offset
+        while offset < transfer.stop:
+            size = min(most, transfer.stop - offset, side_by_side - offset % side_by_side)
+            yield offset, size
+            offset += size
 
     # -- phases -------------------------------------------------------------------------------------------------
 
@@ -189,7 +199,8 @@ class ScheduledTransfers(Lifecycle):
         piece = pieces.popleft()
         if not pieces:
             del self._out[peer]
-        payload = self._buffer[piece.offset : piece.offset + piece.size]
+        payload = self._buffer.view(piece.offset, piece.size)
+        assert payload is not None, piece
         yield self._s.write(peer, piece.offset, piece.number, payload, now, ask=not self._is_here(pieces))
 
     def _next_destination(self) -> int | None:

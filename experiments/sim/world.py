@@ -167,10 +167,16 @@ class World:
         """A rank dies at a time."""
         self.clock.at(at, partial(self.kill, rank))
 
-    def run(self, collective: Collective, data: Sequence[U8], size: int, limit_ns: int) -> Outcome:
-        """Run one operation: ``data`` by rank (empty where a rank contributes nothing), at most ``limit_ns`` long."""
+    def run(
+        self, collective: Collective, data: Sequence[U8], size: int, limit_ns: int, memory: Sequence[U8] = ()
+    ) -> Outcome:
+        """Run one operation: ``data`` by rank (empty where a rank contributes nothing), at most ``limit_ns`` long.
+
+        ``memory`` has what each rank receives into, that of a ``ReceiveBuffer``; new if left out.
+        """
         begun = self.clock.now
-        buffers = [np.zeros(collective.buffer_bytes(self.comm.size, size), np.uint8) for _ in self.hosts]
+        total = collective.buffer_bytes(self.comm.size, size)
+        buffers = list(memory) or [np.zeros(total, np.uint8) for _ in self.hosts]
         for rank, host in enumerate(self.hosts):
             host.events.clear()
             host.end = None

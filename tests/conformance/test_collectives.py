@@ -43,6 +43,12 @@ def test_several_trees_share_the_work(algorithm: str) -> None:
 
 
 @any_collective
+@pytest.mark.parametrize("size", [*SIZES, 40 * MTU])
+def test_blocks_may_lie_apart(algorithm: str, size: int) -> None:
+    run_case(Case(ranks=6, size=size, mtu=MTU, algorithm=algorithm, apart=3 * MTU + 5, loss=0.02, seed=size))
+
+
+@any_collective
 def test_it_is_called_what_its_registry_calls_it(algorithm: str) -> None:
     entry = collective(algorithm)
     assert entry.name == algorithm

@@ -17,6 +17,7 @@ from experiments.sim.world import Outcome, World, build_world
 from topo.registry import parse_topology
 
 MS = 1_000_000
+UNWRITTEN = 0xA5
 TEMPLATES = build_templates()
 LIMIT_NS = 120_000 * MS
 """Virtual time in which every operation must have ended, well or not."""
@@ -24,7 +25,10 @@ LIMIT_NS = 120_000 * MS
 
 @dataclass(frozen=True)
 class Case:
-    """One scenario. Rates are probabilities per frame and receiving link; ``deaths`` are (rank, time in ms)."""
+    """One scenario. Rates are probabilities per frame and receiving link; ``deaths`` are (rank, time in ms).
+
+    ``apart`` bytes lie between the blocks of a receive buffer.
+    """
 
     ranks: int
     size: int
@@ -45,6 +49,7 @@ class Case:
     deaths: tuple[tuple[int, int], ...] = field(default=())
     first_op: int = 1
     operations: int = 1
+    apart: int = 0
 
 
 def chaos(case: Case) -> Fault:
@@ -101,10 +106,13 @@ def run_once(world: World, case: Case, number: int = 0) -> Outcome:
     data = [
         rng.integers(0, 256, case.size if algorithm.contributes(rank) else 0, dtype=np.uint8) for rank in range(ranks)
     ]
-    outcome = world.run(algorithm, data, case.size, LIMIT_NS)
+    whole = [np.full((algorithm.roots(ranks), case.size + case.apart), UNWRITTEN, np.uint8) for _ in range(ranks)]
+    memory = [blocks[:, : case.size] for blocks in whole] if case.apart else ()
+    outcome = world.run(algorithm, data, case.size, LIMIT_NS, memory)
     expected = np.concatenate(data)
     for rank in outcome.completed:
-        assert np.array_equal(outcome.buffers[rank], expected), f"rank {rank} completed with wrong bytes"
+        assert np.array_equal(outcome.buffers[rank].ravel(), expected), f"rank {rank} completed with wrong bytes"
+        assert np.all(whole[rank][:, case.size :] == UNWRITTEN), f"rank {rank} wrote between its blocks"
     for rank, end in enumerate(outcome.ends):
         assert end is not None or not world.hosts[rank].alive, f"rank {rank} never ended"
     for rank, failure in outcome.failures.items():

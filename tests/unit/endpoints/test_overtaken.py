@@ -15,9 +15,8 @@ BLOCKS, PER_BLOCK, MTU = 3, 10, 256
 @pytest.fixture
 def placement() -> Placement:
     layout = BlockLayout(BLOCKS, PER_BLOCK * MTU, MTU)
-    return Placement(
-        layout=layout, roots=(0, 1, 2), buffer=np.zeros(layout.total_bytes, np.uint8), prefix=0, chunk_bits=20
-    )
+    blocks = np.zeros((BLOCKS, PER_BLOCK * MTU), np.uint8)
+    return Placement(layout=layout, roots=(0, 1, 2), blocks=blocks, prefix=0, chunk_bits=20)
 
 
 def bring(placement: Placement, *chunks: int) -> None:

@@ -32,9 +32,9 @@ class Recorder:
 def rank_three() -> tuple[Recovery, Placement, Recorder]:
     """Rank 3 of four, which has its own block alone."""
     layout = BlockLayout(RANKS, CHUNKS * MTU, MTU)
-    buffer = np.zeros(layout.total_bytes, np.uint8)
+    blocks = np.zeros((RANKS, layout.block_bytes), np.uint8)
     roots = tuple(range(RANKS))
-    placement = Placement(layout=layout, roots=roots, buffer=buffer, prefix=0, chunk_bits=24)
+    placement = Placement(layout=layout, roots=roots, blocks=blocks, prefix=0, chunk_bits=24)
     placement.place_block(3, np.ones(CHUNKS * MTU, np.uint8))
     wire = Recorder()
     recovery = Recovery(rank=3, size=RANKS, roots=roots, placement=placement, wire=wire, piece=PIECE, window=WINDOW)
