@@ -20,6 +20,7 @@ from endpoints.core.events import Completed, Event, Failed, PhaseEntered
 from endpoints.core.operation import Operation
 from endpoints.core.packets import U8
 from endpoints.impairments.impairer import Impairer
+from endpoints.io import bpf
 from endpoints.io.clock import now_ns
 from endpoints.io.commands import PHASES, HostSetup, RankResult, Regroup
 from endpoints.io.lateness import Lateness
@@ -49,8 +50,13 @@ def enter_namespace(path: str) -> None:
 def open_network(setup: HostSetup) -> Iterator[Ring]:
     """The host's ring, in its namespace, with the groups joined."""
     enter_namespace(setup.namespace)
-    with Ring(setup.interface, setup.comm.mtu, setup.rq_depth) as ring, RocePort(setup.interface) as port:
-        port.join([group.ip for group in setup.comm.groups])
+    comm, shared = setup.comm, setup.comm.workers > 1
+    program = bpf.addressed_to(comm)
+    with (
+        Ring(setup.interface, comm.mtu, setup.rq_depth, program=program) as ring,
+        RocePort(setup.interface, shared=shared) as port,
+    ):
+        port.join([group.ip for group in comm.groups])
         yield ring
 
 

@@ -44,9 +44,7 @@ class PacketRing:
     whole, ``frames`` how many at least the ring holds.
     """
 
-    def __init__(
-        self, ifname: str, protocol: int, longest: int, frames: int, program: tuple[bpf.Instruction, ...] = ()
-    ) -> None:
+    def __init__(self, ifname: str, protocol: int, longest: int, frames: int, program: bpf.Program = ()) -> None:
         # Protocol 0 receives nothing, so that filter, ring and interface are in place before the first frame is.
         self._sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
         try:
@@ -137,11 +135,18 @@ class Ring(PacketRing):
     """The RoCE frames of interface ``ifname``, in and out.
 
     ``mtu`` is the path MTU in bytes of payload, ``frames`` the depth of the receive ring in frames, ``send_buffer`` the
-    bytes that may wait to be sent. Frames that this host sends do not come in.
+    bytes that may wait to be sent, ``program`` chooses the frames that come in. Those that this host sends do not.
     """
 
-    def __init__(self, ifname: str, mtu: int, frames: int = 1024, send_buffer: int = SEND_BUFFER) -> None:
-        super().__init__(ifname, ETH_P_IP, max_frame_length(mtu), frames, bpf.ROCE_ONLY)
+    def __init__(
+        self,
+        ifname: str,
+        mtu: int,
+        frames: int = 1024,
+        send_buffer: int = SEND_BUFFER,
+        program: bpf.Program = bpf.ROCE_ONLY,
+    ) -> None:
+        super().__init__(ifname, ETH_P_IP, max_frame_length(mtu), frames, program)
         self._sock.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, send_buffer)
         self.lost_on_dead_link = 0
 

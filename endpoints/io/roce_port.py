@@ -3,6 +3,9 @@
 Without a socket there, the kernel would answer every unicast RoCE frame with ICMP port unreachable, since it sees them
 as well. The socket is there and its filter refuses all. The same socket joins the multicast groups, so that the kernel
 tells the fabric by IGMP.
+
+Workers of one NIC hold the port together, each with a socket of its own; whoever else wants it is refused, and they
+are if another has it.
 """
 
 from __future__ import annotations
@@ -17,20 +20,24 @@ from typing import Final, Self
 from endpoints.core.layout import ROCE_PORT
 from endpoints.io import bpf
 
+_IP_MULTICAST_ALL: Final = 49
 _ANY: Final = "0.0.0.0"  # noqa: S104 - nothing is ever received on it
 
 
 class RocePort:
     """Holds the port in this network namespace; groups are joined on interface ``ifname``.
 
-    OSError if the port is taken or the interface unknown.
+    ``shared``: with others that share it, too. OSError if the port is taken or the interface unknown.
     """
 
-    def __init__(self, ifname: str) -> None:
+    def __init__(self, ifname: str, *, shared: bool = False) -> None:
         self._ifindex = socket.if_nametoindex(ifname)
         self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             bpf.attach(self._sock, bpf.REJECT_ALL)
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+            # Else the kernel would copy each multicast datagram for all who hold the port, only for them to refuse it.
+            self._sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, False)
             self._sock.bind((_ANY, ROCE_PORT))
         except OSError as problem:
             self._sock.close()

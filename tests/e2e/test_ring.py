@@ -5,12 +5,14 @@ from __future__ import annotations
 import select
 import socket
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from endpoints.core.communicator import Communicator, GroupAddress, Peer
 from endpoints.core.packets import Opcode, RcPacket, UdBurst
+from endpoints.io import bpf
 from endpoints.io.ring import Ring
 from endpoints.io.roce_port import RocePort
 from endpoints.wire.codec import Codec
@@ -265,6 +267,54 @@ def test_kernel_reports_groups_that_are_joined_and_left():
                 pass
             with pytest.raises(OSError, match=r"multicast group 239\.1\.0\.0"):
                 port.leave([GROUP])
+
+    in_sandbox(body)
+
+
+def test_each_workers_ring_has_its_own_frames_and_wakes_for_no_others():
+    def body():
+        trees = (*COMM.groups, GroupAddress(GROUP + 1, bytes([1, 0, 0x5E, 1, 0, 1])))
+        shares = [replace(COMM, groups=trees).share(worker, 2) for worker in range(2)]
+        sent = []
+        for share in shares:
+            codec, psn = Codec(share, 0, build_templates()), np.arange(20, dtype=np.uint32)
+            burst = UdBurst(0, psn, psn, [np.full(MTU, p, np.uint8) for p in psn])
+            frames = [bytes(frame) for frame in codec.encode_burst(burst)]
+            sent.append([*frames, codec.encode_rc(RcPacket(Opcode.RC_SEND_ONLY, 1, 5, payload=b"hello"))])
+        programs = [bpf.addressed_to(share) for share in shares]
+        with (
+            Ring(LEFT, MTU) as out,
+            Ring(RIGHT, MTU, program=programs[0]) as one,
+            Ring(RIGHT, MTU, program=programs[1]) as two,
+        ):
+            assert all(map(out.send, sent[0]))
+            assert drain(one, len(sent[0])) == sent[0]
+            asleep = select.poll()
+            asleep.register(two.fileno(), select.POLLIN)
+            assert asleep.poll(0) == []
+            assert all(map(out.send, sent[1]))
+            assert drain(two, len(sent[1])) == sent[1]
+            assert [ring.statistics() for ring in (one, two)] == [(21, 0), (21, 0)]
+
+    in_sandbox(body)
+
+
+def test_workers_hold_the_port_together_and_each_joins_its_groups():
+    def body():
+        with RocePort(RIGHT, shared=True) as one, RocePort(RIGHT, shared=True) as two:
+            listener = Listener()
+            for port, group in ((one, GROUP), (two, GROUP + 1)):
+                port.join([group])
+                while struct.pack("!I", group) not in listener.until(socket.IPPROTO_IGMP)[-1]:
+                    pass
+                with pytest.raises(OSError, match="multicast group"):
+                    port.leave([GROUP + (group == GROUP)])
+            with pytest.raises(OSError, match="UDP port 4791 of RoCE on right0"):
+                RocePort(RIGHT)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger, pytest.raises(OSError, match="in use"):
+                stranger.bind(("", 4791))
+        with RocePort(RIGHT), pytest.raises(OSError, match="UDP port 4791 of RoCE on right0"):
+            RocePort(RIGHT, shared=True)
 
     in_sandbox(body)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from topo.impairments.bpf import CODES, RANDOM, WORD, Program
 
-NAMES = {code: name for name, code in CODES.items()}
-SIZES = {"ld": 4, "ldh": 2, "ldb": 1}
+NAMES = {code: name for name, code in CODES.items()} | {0x48: "ldhx", 0x50: "ldbx", 0xB1: "msh"}
+SIZES = {"ld": 4, "ldh": 2, "ldb": 1, "ldhx": 2, "ldbx": 1}
 
 
 def run(program: Program, frame: bytes, dice: Callable[[], int] = lambda: 0) -> int:  # noqa: C901  # a case for each instruction
@@ -26,6 +26,12 @@ def run(program: Program, frame: bytes, dice: Callable[[], int] = lambda: 0) -> 
                 if k + SIZES[name] > len(frame):
                     return 0
                 a = int.from_bytes(frame[k : k + SIZES[name]], "big")
+            case "ldhx" | "ldbx":
+                if x + k + SIZES[name] > len(frame):
+                    return 0
+                a = int.from_bytes(frame[x + k : x + k + SIZES[name]], "big")
+            case "msh":
+                x = 4 * (frame[k] & 0xF)
             case "imm":
                 a = k
             case "len":
