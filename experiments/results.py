@@ -24,13 +24,17 @@ class _Value(BaseModel):
 
 
 class PlatformInfo(_Value):
-    """What the run ran on. ``impairments`` has the mechanism by kind, ``versions`` the program's by name."""
+    """What the run ran on. ``impairments`` has the mechanism by kind, ``versions`` the program's by name.
+
+    ``accounting`` is what hosts' CPU time was taken from, in words.
+    """
 
     kernel: str
     datapath: Literal["kernel", "user"]
     impairments: dict[str, str] = {}
     versions: dict[str, str] = {}
     sysctls: dict[str, int] = {}
+    accounting: str = ""
 
 
 class Packets(_Value):

@@ -29,6 +29,8 @@ class V2(Directories):
 
     def _set(self, controller: str, path: PurePosixPath, name: str, value: str) -> None:
         """Only what is asked for is handed down: at the top of the hierarchy that is the whole machine's affair."""
+        if controller not in (self._root / "cgroup.controllers").read_text().split():
+            raise Unsupported(f"cgroup v2 without its controller {controller}")
         try:
             for above in reversed(path.parents):
                 given = self._root / above / "cgroup.subtree_control"
@@ -36,4 +38,4 @@ class V2(Directories):
                     self._write(given, f"+{controller}")
             self._write(self._root / path / name, value)
         except OSError as problem:
-            raise Unsupported(f"cgroup v2: {controller}: {name} = {value}: {problem.strerror}") from None
+            raise Unsupported(f"{name} = {value}: {problem.strerror}") from None

@@ -16,6 +16,7 @@ V1_FILES = {
 }
 V2_FILES = {
     "cgroup.procs": "",
+    "cgroup.controllers": "\n",
     "cgroup.subtree_control": "\n",
     "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0\n",
 }
@@ -84,15 +85,14 @@ class PretendedV2(V2):
 
     def __init__(self, folder: Path, *controllers: str) -> None:
         folder.mkdir(parents=True)
-        _fill(folder, V2_FILES)
-        self.controllers = controllers
+        _fill(folder, V2_FILES | {"cgroup.controllers": " ".join(controllers)})
         super().__init__(folder)
 
     def _mkdir(self, folder: Path) -> None:
         folder.mkdir()
         _fill(folder, V2_FILES)
         for controller in (folder.parent / "cgroup.subtree_control").read_text().split():
-            _fill(folder, V2_CONTROLLED[controller])
+            self._hand_down(controller, folder)
 
     def _write(self, file: Path, text: str) -> None:
         if file.name == "cgroup.procs":
@@ -101,14 +101,20 @@ class PretendedV2(V2):
             _enter(file, text)
         elif file.name == "cgroup.subtree_control":
             controller = text.removeprefix("+")
-            if controller not in self.controllers:
+            if controller not in file.with_name("cgroup.controllers").read_text().split():
                 raise OSError(errno.ENOENT, "No such file or directory", str(file))
             file.write_text(f"{file.read_text().strip()} {controller}\n")
             for child in file.parent.iterdir():
                 if child.is_dir():
-                    _fill(child, V2_CONTROLLED[controller])
+                    self._hand_down(controller, child)
         else:
             _overwrite(file, text)
+
+    @staticmethod
+    def _hand_down(controller: str, folder: Path) -> None:
+        controllers = folder / "cgroup.controllers"
+        controllers.write_text(f"{controllers.read_text().strip()} {controller}\n")
+        _fill(folder, V2_CONTROLLED[controller])
 
     def _rmdir(self, folder: Path) -> None:
         _rmdir(folder)
