@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ PHASES = tuple(Phase)
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
-    """All that one endpoint needs to begin. ``namespace`` is a path such as ``/proc/123/ns/net``."""
+    """All that one endpoint needs to begin. ``namespace`` is a path such as ``/proc/123/ns/net``.
+
+    ``progress`` is a file of two numbers for each worker of each rank.
+    """
 
     namespace: str
     interface: str
@@ -77,11 +80,22 @@ class Regroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """Call ``function(nic, *arguments)`` in the application of a host with a NIC, and answer :class:`Returned`.
+
+    It is a function of a module, since its name is what is sent; ``nic`` is the ``nic.verbs.Nic``.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End the process."""
 
 
-Command = HostSetup | RunOperation | Go | Abort | Settle | Regroup | Stop
+Command = HostSetup | RunOperation | Go | Abort | Settle | Regroup | Call | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +109,13 @@ class Crashed:
 
     rank: int
     trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a function returned."""
+
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,9 @@ class Host:
         self._faults: dict[Way, Impairer] = {"rx": _impairer(setup, "rx"), "tx": _impairer(setup, "tx")}
         self.ended: deque[int] = deque()
         self.regroup(Regroup(setup.comm, setup.rank, setup.first_op))
-        self._progress = np.memmap(setup.progress, np.int64, "r+", shape=(setup.comm.size, 2))
+        comm = setup.comm
+        progress = np.memmap(setup.progress, np.int64, "r+", shape=(comm.size, comm.workers, 2))
+        self._progress = progress[setup.rank, comm.worker]
 
     def regroup(self, command: Regroup) -> None:
         """Begin anew in a communicator; what injected faults hold back, and the ring, stay as they are."""
@@ -119,7 +121,7 @@ class Host:
 
         def look() -> bool:
             counters = self.endpoint.counters
-            self._progress[self._setup.rank, 1] = counters["chunks_received"] + counters["writes_received"]
+            self._progress[1] = counters["chunks_received"] + counters["writes_received"]
             return finished()
 
         self.loop.run_until(look, at_most)
@@ -127,7 +129,7 @@ class Host:
     def _on_event(self, event: Event) -> None:
         match event:
             case PhaseEntered(phase=phase):
-                self._progress[self._setup.rank, 0] = PHASES.index(phase)
+                self._progress[0] = PHASES.index(phase)
             case Completed(op=op):
                 self._end(op, None)
             case Failed(op=op, reason=reason, suspect=suspect):
