@@ -35,8 +35,9 @@ class _Piece:
 class ScheduledTransfers(Lifecycle):
     """One rank's part of the ``transfers`` of an operation. Implements ``core.operation.Operation``.
 
-    ``data`` is what this rank contributes, which has its place at ``own_offset`` of ``buffer``, the memory
-    of a ``ReceiveBuffer``.
+    ``data`` is what this rank contributes, which has its place at ``own_offset`` of ``buffer``, the memory of a
+    ``ReceiveBuffer``. What arrives is handed on as it is, unless a subclass makes something of it (:meth:`_take`,
+    :meth:`_payload`).
     """
 
     def __init__(
@@ -135,10 +136,20 @@ class ScheduledTransfers(Lifecycle):
         offset, _ = pieces.popleft()
         if not pieces:
             del self._in[peer]
+        self._take(offset, size)
         self._held.add(offset, offset + size)
         self._missing -= size
         self._be_patient(now)
         self._check_complete(now)
+
+    def _take(self, offset: int, size: int) -> None:
+        """These bytes are in place, once and whole; after this they may be handed on."""
+
+    def _payload(self, offset: int, size: int) -> U8:
+        """What to send for these bytes, which are here; it stays as it is until it has been acknowledged."""
+        payload = self._buffer.view(offset, size)
+        assert payload is not None, (offset, size)
+        return payload
 
     def on_acknowledged(self, now: int) -> None:
         """Everything that was sent has been acknowledged."""
@@ -199,8 +210,7 @@ class ScheduledTransfers(Lifecycle):
         piece = pieces.popleft()
         if not pieces:
             del self._out[peer]
-        payload = self._buffer.view(piece.offset, piece.size)
-        assert payload is not None, piece
+        payload = self._payload(piece.offset, piece.size)
         yield self._s.write(peer, piece.offset, piece.number, payload, now, ask=not self._is_here(pieces))
 
     def _next_destination(self) -> int | None:
