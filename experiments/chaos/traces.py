@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from experiments.ledger import ROOT, SYSCTLS, Ledger
+from topo.cgroups.find import find
 
 PR_SET_CHILD_SUBREAPER = 36
 NAMED_NAMESPACES = Path("/run/netns")
@@ -38,6 +39,7 @@ def traces() -> frozenset[str]:
             *(f"mount {line}" for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()),
             *(f"Open vSwitch's {name}" for name in _names(SWITCHES)),
             *(f"shared memory {name}" for name in _names(SHARED_MEMORY)),
+            *(f"control groups of run {run}" for run in find().runs() - _live()),
             *_pages(),
         }
     )
@@ -58,9 +60,14 @@ def _queues() -> list[str]:
     return done.stdout.splitlines()
 
 
+def _live() -> frozenset[str]:
+    """The runs that are on."""
+    return frozenset(Ledger(ROOT).live()) if ROOT.exists() else frozenset()
+
+
 def _pages() -> list[str]:
     """The ledger's pages but for those of runs that are on."""
     if not ROOT.exists():
         return []
-    live = Ledger(ROOT).live()
+    live = _live()
     return [str(path) for path in ROOT.iterdir() if path.stem not in live and not (live and path.name == SYSCTLS)]

@@ -40,13 +40,6 @@ def host() -> Iterator[PretendedHost]:
         yield host
 
 
-def folders(*names: str) -> list[Path]:
-    """The directories of a group on this machine, one in each hierarchy that has it."""
-    groups = find()
-    assert isinstance(groups, Directories)
-    return [root / group(*names) for root in groups._roots if (root / group(*names)).exists()]
-
-
 @contextmanager
 def placed(nic: subprocess.Popen[bytes], **options: Any) -> Iterator[HostGroups]:
     """A run of one host whose NIC is a process, and whose application is another, idle one."""
@@ -62,7 +55,7 @@ def placed(nic: subprocess.Popen[bytes], **options: Any) -> Iterator[HostGroups]
             process.wait()
         find().remove(group(run))
         find().tidy()
-    assert not folders(run)
+    assert run not in find().runs()
 
 
 def _held_back(rundir: Path) -> tuple[str, Cpu]:
@@ -104,11 +97,11 @@ def test_whoever_is_killed_the_groups_of_a_run_go(host: PretendedHost, victim: s
     run = host.start("in_groups()").ready()
     assert run.line() == "placed\n"
     name = run.name
-    assert folders(name, "h1", "application")
+    assert name in find().runs()
     os.kill(getattr(run, victim), signal.SIGKILL)
     run.ended()
     host.python(CLEAN)
-    assert not folders(name)
+    assert name not in find().runs()
 
 
 def test_a_group_that_somebody_else_is_in_stays_and_its_process_lives(host: PretendedHost) -> None:
@@ -127,4 +120,4 @@ def test_a_group_that_somebody_else_is_in_stays_and_its_process_lives(host: Pret
         os.kill(guest, signal.SIGKILL)
         enterer.wait()
     assert f"removed what run {name} left" in host.python(CLEAN)
-    assert not folders(name)
+    assert name not in find().runs()

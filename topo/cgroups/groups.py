@@ -48,6 +48,10 @@ class Groups(ABC):
         """Remove a group and those below it, if it is there; if processes are in it, only say which they are."""
 
     @abstractmethod
+    def runs(self) -> frozenset[str]:
+        """The runs that have groups, by name."""
+
+    @abstractmethod
     def tidy(self) -> None:
         """Remove the group of all runs, if none is in it any more."""
 
@@ -87,6 +91,9 @@ class Directories(Groups):
                 return there
             raise
         return ()
+
+    def runs(self) -> frozenset[str]:
+        return frozenset(folder.name for root in self._roots for folder in (root / TOP).glob("*/"))
 
     def tidy(self) -> None:
         for root in self._roots:

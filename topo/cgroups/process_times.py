@@ -39,6 +39,9 @@ class ProcessTimes(Groups):
             del self._begun[member]
         return ()
 
+    def runs(self) -> frozenset[str]:
+        return frozenset()
+
     def tidy(self) -> None:
         """Nothing was made."""
 

@@ -119,18 +119,20 @@ def test_a_group_goes_with_all_below_it(groups: Directories) -> None:
     groups.make(NIC)
     groups.make(APPLICATION)
     groups.make(group("13", "h1", "nic"))
+    assert groups.runs() == {"12", "13"}
     assert groups.remove(group("12")) == ()
-    assert not list(next(iter(groups._roots)).glob("treecast/12"))
-    assert list(next(iter(groups._roots)).glob("treecast/13/h1/nic"))
+    assert groups.runs() == {"13"}
+    assert all((root / group("13", "h1", "nic")).exists() for root in groups._roots)
 
 
 def test_the_group_of_all_runs_goes_when_none_is_in_it(groups: Directories) -> None:
     groups.make(NIC)
     groups.tidy()
-    assert [root / "treecast" for root in groups._roots if not (root / NIC).exists()] == []
+    assert all((root / NIC).exists() for root in groups._roots)
     groups.remove(group("12"))
     groups.tidy()
-    assert [root / "treecast" for root in groups._roots if (root / "treecast").exists()] == []
+    assert not any((root / "treecast").exists() for root in groups._roots)
+    assert groups.runs() == frozenset()
 
 
 def test_what_is_not_there_is_removed_already(groups: Directories) -> None:
