@@ -6,7 +6,7 @@ over (``experiments.ledger``), since the run itself is still in them at its end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -36,14 +36,11 @@ class Cpu:
 
 
 class HostGroups:
-    """The groups of one run's hosts, with what may be given to every NIC: CPUs to run on, and how many it may have."""
+    """The groups of the hosts of ``run``; ``groups`` are this machine's by default."""
 
-    def __init__(
-        self, run: str, groups: Groups | None = None, nic_cpus: Collection[int] = (), nic_limit: float | None = None
-    ) -> None:
+    def __init__(self, run: str, groups: Groups | None = None) -> None:
         self._run = run
         self._groups = groups or _usable(run)
-        self._nic_cpus, self._nic_limit = nic_cpus, nic_limit
         self._hosts: list[str] = []
 
     @property
@@ -52,16 +49,27 @@ class HostGroups:
         return self._groups.mechanism
 
     def place(self, host: str, application_pids: Iterable[int], nic_pids: Iterable[int]) -> None:
-        """Have a host's processes, which may have been placed before, be accounted from now on.
-
-        :class:`EnvironmentMissing` where NICs cannot be given the CPUs or the limit that were asked for.
-        """
+        """Have a host's processes be accounted from now on. A host may be placed again, as when its NIC is a new one."""
         for part, pids in ((APPLICATION, application_pids), (NIC, nic_pids)):
             self._groups.make(self._path(host, part))
             self._groups.place(self._path(host, part), pids)
         if host not in self._hosts:
             self._hosts.append(host)
-            self._constrain(self._path(host, NIC))
+
+    def pin_nics(self, cpus: Collection[int]) -> None:
+        """Have the NICs of all hosts run on these CPUs alone; :class:`EnvironmentMissing` where that is not possible."""
+        self._give(lambda nic: self._groups.pin(nic, cpus))
+
+    def limit_nics(self, cpus: float) -> None:
+        """Let every NIC have so many CPUs at most, like 0.5; :class:`EnvironmentMissing` where that is not possible."""
+        self._give(lambda nic: self._groups.limit(nic, cpus))
+
+    def _give(self, give: Callable[[PurePosixPath], None]) -> None:
+        try:
+            for host in self._hosts:
+                give(self._path(host, NIC))
+        except Unsupported as problem:
+            raise EnvironmentMissing(f"a NIC cannot be given its CPUs: {problem}") from None
 
     def cpu_ns(self) -> Mapping[str, Cpu]:
         """The CPU time of every host so far."""
@@ -69,15 +77,6 @@ class HostGroups:
             host: Cpu(*(self._groups.cpu_ns(self._path(host, part)) for part in (APPLICATION, NIC)))
             for host in self._hosts
         }
-
-    def _constrain(self, nic: PurePosixPath) -> None:
-        try:
-            if self._nic_cpus:
-                self._groups.pin(nic, self._nic_cpus)
-            if self._nic_limit is not None:
-                self._groups.limit(nic, self._nic_limit)
-        except Unsupported as problem:
-            raise EnvironmentMissing(f"a NIC cannot be given its CPUs: {problem}") from None
 
     def _path(self, host: str, part: str) -> PurePosixPath:
         return forms.group(self._run, host, part)

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,11 +40,11 @@ def host() -> Iterator[PretendedHost]:
 
 
 @contextmanager
-def placed(nic: subprocess.Popen[bytes], **options: Any) -> Iterator[HostGroups]:
+def placed(nic: subprocess.Popen[bytes]) -> Iterator[HostGroups]:
     """A run of one host whose NIC is a process, and whose application is another, idle one."""
     run = f"test-{os.getpid()}-{Path('/proc/self/ns/pid').stat().st_ino}"
     application = subprocess.Popen(["sleep", "1000"])
-    groups = HostGroups(run, **options)
+    groups = HostGroups(run)
     try:
         groups.place("h1", [application.pid], [nic.pid])
         yield groups
@@ -60,7 +59,8 @@ def placed(nic: subprocess.Popen[bytes], **options: Any) -> Iterator[HostGroups]
 
 def _held_back(rundir: Path) -> tuple[str, Cpu]:
     """What is used in each of two groups in some time, when the one that is limited has been held back."""
-    with placed(subprocess.Popen([sys.executable, "-c", SPIN]), nic_limit=0.5) as groups:
+    with placed(subprocess.Popen([sys.executable, "-c", SPIN])) as groups:
+        groups.limit_nics(0.5)
         until(lambda: groups.cpu_ns()["h1"].nic > 50_000_000, "both processes have started")
         before = groups.cpu_ns()["h1"]
         until(lambda: (groups.cpu_ns()["h1"] - before).nic > 200_000_000, "the busy one has used 200 ms more")
@@ -73,7 +73,8 @@ def _pinned(rundir: Path) -> set[int] | str:
     """The CPUs of a NIC that was given one of them; why that is not possible."""
     nic = subprocess.Popen(["sleep", "1000"])
     try:
-        with placed(nic, nic_cpus=[max(os.sched_getaffinity(0))]):
+        with placed(nic) as groups:
+            groups.pin_nics({max(os.sched_getaffinity(0))})
             return os.sched_getaffinity(nic.pid)
     except EnvironmentMissing as problem:
         return str(problem)

@@ -38,8 +38,10 @@ def test_cpu_times_add_up_and_are_told_apart() -> None:
 
 
 def test_nics_get_the_cpus_and_the_limit_that_were_asked_for_and_applications_do_not(kernel: PretendedV1) -> None:
-    groups = HostGroups("12", kernel, nic_cpus={1}, nic_limit=0.5)
+    groups = HostGroups("12", kernel)
     groups.place("h1", [1], [2])
+    groups.pin_nics({1})
+    groups.limit_nics(0.5)
     cpus = kernel.folder / "cpuset/treecast/12/h1"
     assert (cpus / "nic/cpuset.cpus").read_text() == "1"
     assert (cpus / "application/cpuset.cpus").read_text() == "0-3\n"
@@ -48,13 +50,14 @@ def test_nics_get_the_cpus_and_the_limit_that_were_asked_for_and_applications_do
 
 
 def test_what_cannot_be_given_to_nics_is_said(tmp_path: Path) -> None:
-    groups = HostGroups("12", PretendedV1(tmp_path, "cpuacct"), nic_limit=0.5)
-    with pytest.raises(EnvironmentMissing, match="controller cpu"):
-        groups.place("h1", [1], [2])
+    groups = HostGroups("12", PretendedV1(tmp_path, "cpuacct"))
+    groups.place("h1", [1], [2])
+    with pytest.raises(EnvironmentMissing, match=r"controller cpu$"):
+        groups.limit_nics(0.5)
 
 
 def test_a_process_that_is_placed_again_only_moves(kernel: PretendedV1) -> None:
-    groups = HostGroups("12", kernel, nic_cpus={1})
+    groups = HostGroups("12", kernel)
     groups.place("h1", [1], [2])
     groups.place("h1", [], [5])
     assert (kernel.folder / "cpu/treecast/12/h1/nic/cgroup.procs").read_text() == "2\n5\n"
