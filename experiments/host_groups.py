@@ -49,7 +49,7 @@ class HostGroups:
         return self._groups.mechanism
 
     def place(self, host: str, application_pids: Iterable[int], nic_pids: Iterable[int]) -> None:
-        """Have a host's processes be accounted from now on. A host may be placed again, as when its NIC is a new one."""
+        """Have a host's processes be accounted from now on. A host may be placed again, with a new NIC."""
         for part, pids in ((APPLICATION, application_pids), (NIC, nic_pids)):
             self._groups.make(self._path(host, part))
             self._groups.place(self._path(host, part), pids)
@@ -57,11 +57,11 @@ class HostGroups:
             self._hosts.append(host)
 
     def pin_nics(self, cpus: Collection[int]) -> None:
-        """Have the NICs of all hosts run on these CPUs alone; :class:`EnvironmentMissing` where that is not possible."""
+        """Have all NICs run on these CPUs alone; :class:`EnvironmentMissing` where that is not possible."""
         self._give(lambda nic: self._groups.pin(nic, cpus))
 
     def limit_nics(self, cpus: float) -> None:
-        """Let every NIC have so many CPUs at most, like 0.5; :class:`EnvironmentMissing` where that is not possible."""
+        """Let each NIC have so many CPUs at most, like 0.5; :class:`EnvironmentMissing` where that is not possible."""
         self._give(lambda nic: self._groups.limit(nic, cpus))
 
     def _give(self, give: Callable[[PurePosixPath], None]) -> None:
