@@ -36,6 +36,8 @@ class HostSetup:
     progress: Path
     first_op: int = 1
     """The number of the first operation."""
+    nic_memory: int | None = None
+    """Bytes that a NIC has, if there is one; its default if None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,14 +65,15 @@ class Collective:
 class Nic:
     """What a NIC has, and is set up for.
 
-    ``memory`` bytes; ``staging`` slots for each of ``workers``, which have a multicast queue pair each; as many
-    ``communicators`` run a collective at a time.
+    ``memory`` bytes; ``staging`` slots for each of ``workers``, which have a multicast queue pair each; each of as many
+    ``communicators`` runs so many collectives at a time as may be ``outstanding``.
     """
 
     memory: int = MEMORY
     staging: int = 1024
     workers: int = 1
     communicators: int = 1
+    outstanding: int = 1
     bits_per_chunk: int = sum(BITS_PER_CHUNK.values())
 
 
@@ -139,10 +140,11 @@ def plan(collective: Collective, nic: Nic) -> Plan:
     """The fewest rounds of a collective that fit; :class:`DoesNotFit` if not even one chunk of each block does."""
     fixed = _fixed(collective, nic)
     left = nic.memory - sum(part.bytes for part in fixed)
-    words = left // nic.communicators * 8 // (nic.bits_per_chunk * WORD_BITS)
+    running = nic.communicators * nic.outstanding
+    words = left // running * 8 // (nic.bits_per_chunk * WORD_BITS)
     chunks = min(words * WORD_BITS, 1 << collective.psn_bits)
     if left < 0 or chunks < collective.roots:
-        least = nic.communicators * state_bytes(collective.roots, nic.bits_per_chunk)
+        least = running * state_bytes(collective.roots, nic.bits_per_chunk)
         taken = ", ".join(f"{part.name} {part.bytes}" for part in fixed)
         raise DoesNotFit(
             f"{nic.memory} bytes of memory, and {nic.memory - left + least} are needed for one chunk of each of "
@@ -153,7 +155,7 @@ def plan(collective: Collective, nic: Nic) -> Plan:
     per_block = -(-collective.chunks_per_block // rounds)  # all rounds alike
     state = Part(
         "chunk state",
-        nic.communicators,
+        running,
         state_bytes(per_block * collective.roots, nic.bits_per_chunk),
         f"{per_block * collective.roots} chunks of {nic.bits_per_chunk} bit{'' if nic.bits_per_chunk == 1 else 's'}",
     )

@@ -26,6 +26,7 @@ from endpoints.core.errors import ProtocolError
 from endpoints.core.packets import U8
 from endpoints.io.clock import now_ns
 from endpoints.io.commands import RankResult, Ready, Regroup, Stop
+from endpoints.nic import budget
 from endpoints.nic.channel import Channel, ring, silence
 from endpoints.nic.entries import DEPTH, Completion, Status, Work
 from endpoints.nic.jobs import Bad, Job, check
@@ -78,15 +79,21 @@ class _Running:
 
 
 class Device:
-    """``interrupt`` ends ``engine.run_until``; it is this worker's own, and has its doorbell and its connection."""
+    """``interrupt`` ends ``engine.run_until``; it is this worker's own, and has its doorbell and its connection.
 
-    def __init__(self, channel: Channel, interrupt: select.epoll, engine: Engine, first_op: int) -> None:
+    ``nic`` is what the worker has of the NIC's memory.
+    """
+
+    def __init__(
+        self, channel: Channel, interrupt: select.epoll, engine: Engine, first_op: int, nic: budget.Nic
+    ) -> None:
         self._work, self._completions = channel.for_nic()
         self._connection = channel.nic
         self._doorbell, self._completed = channel.doorbell, channel.completed
         self._interrupt = interrupt
         self._engine = engine
         self._next_op = first_op
+        self._nic = nic
         self._algorithms = tuple(collectives().values())
         self._memory: dict[int, U8] = {0: np.zeros(0, np.uint8)}
         self._running: dict[int, _Running] = {}
@@ -186,12 +193,12 @@ class Device:
     def _take(self) -> None:
         """Prepare what is there, or end it at once with what is wrong with it."""
         while (self._flushing is not None or len(self._running) < OUTSTANDING) and (packed := self._work.take()):
-            work = Work.unpack(packed)
+            work, engine = Work.unpack(packed), self._engine
             if self._flushing is not None:
                 self._complete(Completion(work.number, Status.FLUSHED_ERROR, *self._flushing))
                 continue
             try:
-                job = check(work, self._algorithms, self._memory, self._engine.comm, self._engine.rank)
+                job = check(work, self._algorithms, self._memory, engine.comm, engine.rank, self._nic)
                 ops = range(self._next_op, self._next_op + len(job.rounds))
                 self._next_op = ops.stop
                 self._prepare(_Running(job, ops))

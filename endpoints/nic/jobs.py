@@ -1,4 +1,7 @@
-"""What a work request amounts to, once it is checked: an algorithm, what it reads and writes, and its rounds. Pure."""
+"""What a work request amounts to, once it is checked: an algorithm, what it reads and writes, and its rounds. Pure.
+
+Every rank comes to the same rounds, since what decides them is the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from dataclasses import dataclass
 from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
 from endpoints.core.packets import U8
+from endpoints.nic import budget
 from endpoints.nic.entries import Status, Work
 from endpoints.nic.rows import Rows
+
+NOTHING = Rows(0, 0, 0, 0, 1)
+"""What a rank contributes that has nothing to give; the memory 0 is there always, and empty."""
 
 
 class Bad(Exception):
@@ -37,19 +44,52 @@ class Job:
     rounds: tuple[Round, ...]
 
 
-def check(work: Work, algorithms: Sequence[Collective], memory: Mapping[int, U8], comm: Communicator, rank: int) -> Job:
+def check(
+    work: Work,
+    algorithms: Sequence[Collective],
+    memory: Mapping[int, U8],
+    comm: Communicator,
+    rank: int,
+    nic: budget.Nic,
+) -> Job:
     """The job of ``rank``; :class:`Bad` if there is none. ``memory`` is what is registered, by key."""
     if work.algorithm >= len(algorithms):
         raise Bad(Status.LOCAL_OPERATION_ERROR, f"algorithm {work.algorithm}: there are {len(algorithms)}")
     algorithm = algorithms[work.algorithm]
-    data, buffer = _view(work.data, memory), _view(work.buffer, memory)
+    data, buffer = work.data, work.buffer
+    for rows in (data, buffer):
+        _view(rows, memory)
     blocks = algorithm.roots(comm.size)
-    if work.buffer.count != blocks:
-        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name} receives {blocks} blocks, not {work.buffer.count}")
-    if algorithm.contributes(rank) and (work.data.count, work.data.length) != (1, work.buffer.length):
-        given = work.data.count * work.data.length
-        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name}: {given} bytes for blocks of {work.buffer.length}")
-    return Job(work, algorithm, (Round(data, buffer),))
+    if buffer.count != blocks:
+        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name} receives {blocks} blocks, not {buffer.count}")
+    if algorithm.contributes(rank) and (data.count, data.length) != (1, buffer.length):
+        given = data.count * data.length
+        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name}: {given} bytes for blocks of {buffer.length}")
+    if not algorithm.contributes(rank):
+        data = NOTHING
+    step = round_bytes(algorithm, buffer.length, comm, nic)
+    parts = ((at, min(at + step, buffer.length)) for at in range(0, max(1, buffer.length), step))
+    rounds = (Round(_view(_part(data, part), memory), _view(buffer.part(*part), memory)) for part in parts)
+    return Job(work, algorithm, tuple(rounds))
+
+
+def round_bytes(algorithm: Collective, block_bytes: int, comm: Communicator, nic: budget.Nic) -> int:
+    """Bytes of each block that a round carries; :class:`Bad` where not even a chunk fits.
+
+    Only multicast has a state of each chunk: what is point to point needs no memory that grows, and has one round.
+    """
+    if not algorithm.multicast or not block_bytes:
+        return max(1, block_bytes)
+    roots = algorithm.roots(comm.size)
+    try:
+        plan = budget.plan(budget.Collective(comm.size, roots, block_bytes, comm.mtu, comm.chunk_bits), nic)
+    except budget.DoesNotFit as problem:
+        raise Bad(Status.LOCAL_LENGTH_ERROR, str(problem)) from None
+    return plan.round_bytes
+
+
+def _part(rows: Rows, part: tuple[int, int]) -> Rows:
+    return rows if rows is NOTHING else rows.part(*part)
 
 
 def _view(rows: Rows, memory: Mapping[int, U8]) -> U8:

@@ -10,16 +10,17 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 
 from endpoints.io.commands import Crashed, HostSetup, Ready
 from endpoints.io.host import Host, open_network
 from endpoints.io.process import HostProcess
+from endpoints.nic import budget
 from endpoints.nic.application import serve
 from endpoints.nic.channel import Channel
-from endpoints.nic.device import Device, Engine
+from endpoints.nic.device import OUTSTANDING, Device, Engine
 from endpoints.nic.port import NicGone
 from endpoints.nic.verbs import Nic
 
@@ -116,13 +117,14 @@ def _nic(
     for end in (*inherited, channel.application):
         end.close()
     try:
-        setup = channel.nic.recv()
-        if isinstance(setup, HostSetup):
+        command = channel.nic.recv()
+        if isinstance(command, HostSetup):
+            setup, memory = _its_part(command)
             with select.epoll() as interrupt:
                 for descriptor in (channel.doorbell, channel.nic.fileno()):
                     interrupt.register(descriptor, select.EPOLLIN)
                 with open_engine(setup, interrupt.fileno(), control) as engine:
-                    device = Device(channel, interrupt, engine, setup.first_op)
+                    device = Device(channel, interrupt, engine, setup.first_op, memory)
                     channel.nic.send(Ready())
                     device.serve()
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -131,6 +133,14 @@ def _nic(
         with suppress(OSError):
             channel.nic.send(Crashed(rank, traceback.format_exc()))
         sys.exit(1)
+
+
+def _its_part(setup: HostSetup) -> tuple[HostSetup, budget.Nic]:
+    """Workers have equal parts of the staging, and of the memory in which the staging is."""
+    workers = setup.comm.workers
+    depth = setup.rq_depth // workers
+    memory = (setup.nic_memory or budget.MEMORY) // workers
+    return replace(setup, rq_depth=depth), budget.Nic(memory, staging=depth, outstanding=OUTSTANDING)
 
 
 def _application(rank: int, pipe: Connection, channels: Sequence[Channel], inherited: Sequence[Connection]) -> None:

@@ -1,10 +1,10 @@
 """A queue in shared memory between two processes: one puts entries in, the other takes them out, and neither locks.
 
 As in the queues of NVMe and of RDMA NICs, an entry says itself whether it is there: it ends with a word that holds its
-number and the CRC-32 of the rest. So an entry that its writer did not live to finish, or of which a processor has only
-seen a part so far, is not there yet, and one of the last time round is not mistaken for the next. How far the reader is
-stands in a line of its own, by which the writer sees that there is room. Whatever the other side writes, it costs no
-more than entries: nothing is read or written outside of the queue.
+number and a CRC-32 of number and entry. So an entry that its writer did not live to finish, or of which a processor has
+only seen a part so far, is not there yet, and one of the last time round is not mistaken for the next. How far the
+reader is stands in a line of its own, by which the writer sees that there is room. Whatever the other side writes, it
+costs no more than entries: nothing is read or written outside of the queue.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class _Queue:
 
     def _word(self, packed: bytes) -> int:
         """What ends the entry that comes next."""
-        return zlib.crc32(packed) << 32 | (self._count + 1) % _NUMBERS
+        number = (self._count + 1) % _NUMBERS
+        return zlib.crc32(packed, number) << 32 | number
 
 
 class Writer(_Queue):

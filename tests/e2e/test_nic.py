@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from endpoints.io.commands import Call, Ready, Returned, Stop
+from endpoints.nic import budget
+from endpoints.nic.device import OUTSTANDING
 from endpoints.nic.process import fork_offloaded
-from endpoints.nic.verbs import NOTHING, Nic
-from tests.e2e.two_hosts import two_hosts
+from endpoints.nic.verbs import NOTHING, Handle, Nic
+from tests.e2e.two_hosts import MTU, STAGING, two_hosts
 from tests.e2e.veth_pair import in_sandbox, needs_root
 
 pytestmark = [needs_root, pytest.mark.root, pytest.mark.e2e]
@@ -23,8 +25,8 @@ def contribution(rank: int, salt: int = 0) -> np.ndarray:
     return np.random.default_rng([rank, salt]).integers(0, 256, SIZE, np.uint8)
 
 
-def collectives(nic: Nic) -> list[int]:
-    """Allgathers and a Broadcast, one after the other and outstanding at once; bytes of each that are wrong."""
+def collectives(nic: Nic) -> tuple[list[int], list[int]]:
+    """Allgathers and a Broadcast, all outstanding at once; bytes of each that are wrong, and its rounds."""
     everything = np.concatenate([contribution(rank) for rank in range(nic.size)])
     data, buffers = nic.allocate(SIZE), [nic.allocate(nic.size * SIZE) for _ in range(3)]
     data[:] = contribution(nic.rank)
@@ -34,13 +36,33 @@ def collectives(nic: Nic) -> list[int]:
     for handle in handles:
         handle.wait(BOUND_S)
     expected = [everything, everything, everything[:SIZE]]
-    return [int((buffer[: len(right)] != right).sum()) for buffer, right in zip(buffers, expected, strict=True)]
+    wrong = [int((buffer[: len(right)] != right).sum()) for buffer, right in zip(buffers, expected, strict=True)]
+    return wrong, [barriers(nic, handle) for handle in handles]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_collectives_run_on_the_nics_and_arrive_in_the_applications_memory(tmp_path: Path, workers: int) -> None:
+def barriers(nic: Nic, handle: Handle) -> int:
+    """How many rounds there were."""
+    return sum(phase == "barrier" for phase, _ in nic.result(handle).phases)
+
+
+def memory_for(chunks: int, workers: int) -> int:
+    """Bytes of a NIC that has just room for the state of so many chunks in each of its works."""
+    wanted = budget.Collective(ranks=2, roots=1, block_bytes=chunks * MTU, mtu=MTU)
+    nic = budget.Nic(1 << 30, staging=STAGING // workers, outstanding=OUTSTANDING)
+    return workers * budget.plan(wanted, nic).bytes
+
+
+@pytest.mark.parametrize(
+    ("workers", "memory", "rounds"),
+    [(1, None, [1, 1, 1]), (2, None, [1, 1, 1]), (1, memory_for(64, 1), [3, 1, 2]), (2, memory_for(64, 2), [2, 1, 1])],
+)
+def test_collectives_run_on_the_nics_and_arrive_in_the_applications_memory(
+    tmp_path: Path, workers: int, memory: int | None, rounds: list[int]
+) -> None:
+    """Of 74 chunks a block."""
+
     def body() -> None:
-        with two_hosts(tmp_path, workers) as network:
+        with two_hosts(tmp_path, workers, memory) as network:
             hosts = fork_offloaded(2, workers)
             for host, setup in zip(hosts, network.setups, strict=True):
                 host.send(setup)
@@ -48,7 +70,7 @@ def test_collectives_run_on_the_nics_and_arrive_in_the_applications_memory(tmp_p
                 assert host.pipe.recv() == Ready()
             for host in hosts:
                 host.send(Call(collectives))
-            assert [host.pipe.recv() for host in hosts] == [Returned([0, 0, 0])] * 2
+            assert [host.pipe.recv() for host in hosts] == [Returned(([0, 0, 0], rounds))] * 2
             for host in hosts:
                 host.send(Stop())
                 for process in host.processes:

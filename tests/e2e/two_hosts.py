@@ -19,6 +19,8 @@ from tests.e2e.veth_pair import LEFT, LEFT_IP, LEFT_MAC, RIGHT, RIGHT_IP, RIGHT_
 
 MTU = 4096
 RATE_BPS = 200_000_000
+STAGING = 256
+"""Frames."""
 HOLD = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
 
 
@@ -31,7 +33,7 @@ class TwoHosts:
 
 
 @contextmanager
-def two_hosts(folder: Path, workers: int = 1) -> Iterator[TwoHosts]:
+def two_hosts(folder: Path, workers: int = 1, nic_memory: int | None = None) -> Iterator[TwoHosts]:
     """The cable's ends, in a sandbox of ``veth_pair``, are a host's each from now on."""
     groups = tuple(GroupAddress(0xEF010000 + n, bytes([1, 0, 0x5E, 1, 0, n])) for n in range(workers))
     peers = Peer(0, "left", LEFT_MAC, LEFT_IP), Peer(1, "right", RIGHT_MAC, RIGHT_IP)
@@ -47,7 +49,18 @@ def two_hosts(folder: Path, workers: int = 1) -> Iterator[TwoHosts]:
         command(f"ip address add 10.0.0.1/16 dev {LEFT}")
         places = (("/proc/self/ns/net", LEFT), (f"/proc/{holder.pid}/ns/net", RIGHT))
         left, right = (
-            HostSetup(*place, comm, rank, ProtocolConfig(), dict(build_templates()), 7, 256, (), progress)
+            HostSetup(
+                *place,
+                comm,
+                rank,
+                config=ProtocolConfig(),
+                templates=dict(build_templates()),
+                seed=7,
+                rq_depth=STAGING,
+                impairments=(),
+                progress=progress,
+                nic_memory=nic_memory,
+            )
             for rank, place in enumerate(places)
         )
         yield TwoHosts(comm, (left, right))

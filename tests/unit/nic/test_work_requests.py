@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from endpoints.collectives.registry import collectives
 from endpoints.core.packets import U8
+from endpoints.nic import budget
 from endpoints.nic.entries import Completion, Status, Work
 from endpoints.nic.jobs import Bad, check
 from endpoints.nic.rows import Rows
@@ -19,8 +22,10 @@ from topo.registry import parse_topology
 WORD = st.integers(0, (1 << 64) - 1)
 ROWS = st.builds(Rows, WORD, WORD, WORD, WORD, WORD)
 COMM = communicator(parse_topology("single,hosts=3"), mtu=256, rate_bps=50_000_000)
+NIC = budget.Nic()
 ALGORITHMS = tuple(collectives().values())
 ALLGATHER = [algorithm.name for algorithm in ALGORITHMS].index("mcast_allgather")
+RING = [algorithm.name for algorithm in ALGORITHMS].index("ring_allgather")
 BROADCAST = [algorithm.name for algorithm in ALGORITHMS].index("mcast_broadcast")
 MEMORY = {0: np.zeros(0, np.uint8), 1: np.arange(250, dtype=np.uint8), 2: np.zeros(1000, np.uint8)}
 
@@ -86,7 +91,7 @@ def whole(key: int, size: int, blocks: int = 1) -> Rows:
 
 def test_a_good_work_request_reads_and_writes_registered_memory_itself() -> None:
     work = Work(1, ALLGATHER, whole(1, 250), whole(2, 750, blocks=3))
-    job = check(work, ALGORITHMS, MEMORY, COMM, 0)
+    job = check(work, ALGORITHMS, MEMORY, COMM, 0, NIC)
     [only] = job.rounds
     assert (job.algorithm.name, only.data.size, only.buffer.size) == ("mcast_allgather", 250, 750)
     assert np.shares_memory(only.data, MEMORY[1])
@@ -95,9 +100,9 @@ def test_a_good_work_request_reads_and_writes_registered_memory_itself() -> None
 
 def test_a_rank_that_gives_nothing_needs_no_memory_for_it() -> None:
     work = Work(1, BROADCAST, whole(0, 0), whole(2, 250))
-    assert check(work, ALGORITHMS, MEMORY, COMM, 1).rounds[0].data.size == 0
+    assert check(work, ALGORITHMS, MEMORY, COMM, 1, NIC).rounds[0].data.size == 0
     with pytest.raises(Bad, match="mcast_broadcast: 0 bytes for blocks of 250"):
-        check(work, ALGORITHMS, MEMORY, COMM, 0)
+        check(work, ALGORITHMS, MEMORY, COMM, 0, NIC)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +117,44 @@ def test_a_rank_that_gives_nothing_needs_no_memory_for_it() -> None:
 )
 def test_what_cannot_be_done_is_refused_with_a_status(work: Work, status: Status, reason: str) -> None:
     with pytest.raises(Bad, match=reason) as refused:
-        check(work, ALGORITHMS, MEMORY, COMM, 0)
+        check(work, ALGORITHMS, MEMORY, COMM, 0, NIC)
     assert refused.value.status is status
+
+
+@pytest.mark.parametrize("outstanding", [1, 2, 4])
+def test_what_does_not_fit_is_cut_into_rounds_each_a_slice_of_every_block(outstanding: int) -> None:
+    """In chunks of 256 bytes; there is memory for the state of nine words of chunks."""
+    size = 256 * 64 * 4 + 7
+    memory = {1: np.arange(size, dtype=np.uint32).astype(np.uint8), 2: np.zeros(3 * size, np.uint8)}
+    staging = budget.plan(budget.Collective(3, 3, 0, 256), budget.Nic(1 << 30, staging=64)).bytes
+    bits = budget.Nic().bits_per_chunk
+    nic = budget.Nic(staging + 8 * bits * 9, staging=64, outstanding=outstanding)
+    work = Work(1, ALLGATHER, whole(1, size), whole(2, 3 * size, 3))
+    job = check(work, ALGORITHMS, memory, COMM, 0, nic)
+    assert len(job.rounds) > 1
+    assert np.concatenate([part.data for part in job.rounds]).tolist() == memory[1].tolist()
+    for number, part in enumerate(job.rounds, 1):
+        assert part.buffer.shape == (3, part.data.size)
+        part.buffer[...] = number
+        chunks = 3 * -(-part.data.size // 256)
+        assert outstanding * budget.state_bytes(chunks, bits) + staging <= nic.memory
+    assert np.count_nonzero(memory[2]) == 3 * size
+    point_to_point = check(replace(work, algorithm=RING), ALGORITHMS, memory, COMM, 0, nic)
+    assert len(point_to_point.rounds) == 1
+
+
+def test_what_cannot_be_cut_small_enough_is_refused_with_numbers() -> None:
+    work = Work(1, ALLGATHER, whole(1, 250), whole(2, 750, blocks=3))
+    with pytest.raises(Bad, match=r"1000 bytes of memory, and \d+ are needed") as refused:
+        check(work, ALGORITHMS, MEMORY, COMM, 0, budget.Nic(1000))
+    assert refused.value.status is Status.LOCAL_LENGTH_ERROR
 
 
 @given(st.builds(Work, WORD, st.integers(0, 20), ROWS, ROWS, WORD))
 def test_any_work_request_is_checked_without_harm(work: Work) -> None:
     memory: dict[int, U8] = dict.fromkeys((work.data.key, work.buffer.key), np.zeros(100, np.uint8))
     try:
-        job = check(work, ALGORITHMS, memory, COMM, 0)
+        job = check(work, ALGORITHMS, memory, COMM, 0, NIC)
     except Bad:
         return
     assert all(part.buffer.size <= 100 for part in job.rounds)
