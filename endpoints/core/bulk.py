@@ -29,9 +29,10 @@ class WriteArrived:
 
 @dataclass(frozen=True, slots=True)
 class WriteRefused:
-    """``peer`` does not expose its buffer any more."""
+    """``peer`` does not expose its buffer of operation ``rkey`` any more."""
 
     peer: int
+    rkey: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,10 @@ class BulkConnections:
         """Whether every WRITE is acknowledged."""
         return all(requester.idle or requester.failed for requester in self._requesters.values())
 
+    def acknowledged(self, rkey: int) -> bool:
+        """Whether every WRITE of operation ``rkey`` is; none counts where nobody will."""
+        return all(requester.failed or requester.acknowledged(rkey) for requester in self._requesters.values())
+
     @property
     def repeated(self) -> int:
         """Packets that were sent again."""
@@ -137,9 +142,8 @@ class BulkConnections:
         requester = self._requester(packet.peer)
         requester.heard(now)
         reason = requester.receive(packet, now)
-        if requester.refused:
-            requester.refused = False
-            self._events.append(WriteRefused(packet.peer))
+        while requester.refused:
+            self._events.append(WriteRefused(packet.peer, requester.refused.pop()))
         return reason
 
     # -- time and departures ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One rank's protocol endpoint: queue pairs, one running operation, pacing. Sans-I/O; driven by ``pump`` alone.
+"""One rank's protocol endpoint: queue pairs, operations under way, pacing. Sans-I/O; driven by ``pump`` alone.
 
 ``start``, ``receive`` and ``handle_timer`` put something in; after any of them ``transmit`` until it gives nothing,
 ``next_event`` until None, ``next_timeout`` once. An endpoint is a function of its configuration and its timed inputs.
@@ -15,16 +15,16 @@ from endpoints.core import messages
 from endpoints.core.bulk import BulkConnections, WriteArrived, WriteRefused, WriterLost
 from endpoints.core.communicator import FRAME_OVERHEAD_UD, Communicator
 from endpoints.core.config import ProtocolConfig, Timing
-from endpoints.core.errors import ProtocolError
-from endpoints.core.events import Completed, Event, Failed, PhaseEntered
+from endpoints.core.events import Event
 from endpoints.core.messages import Kind, Message
 from endpoints.core.operation import Operation, Services
+from endpoints.core.operations import Operations
 from endpoints.core.pacing import Pacer
 from endpoints.core.packets import U8, Batch, Chunks, Outgoing, RcPacket, Reth, WriteBurst
 from endpoints.core.queue_pair import QueuePair
 from endpoints.core.requester import PeerLost, ReadData, ReadRefused
 from endpoints.core.responder import MessageArrived
-from endpoints.core.serial import PSN_MASK, unwrap
+from endpoints.core.serial import PSN_MASK
 from endpoints.core.states import FINAL, Phase
 
 MakeOperation = Callable[[Services, int], Operation]
@@ -48,18 +48,16 @@ class Endpoint:
         self.timing = Timing.of(comm, self.config)
         self.counters: Counter[str] = Counter()
         self.heard_at = 0
-        self.operation: Operation | None = None
         self.lossy = False
         """Whether packets were lost in this operation or the one before it: messages then go out twice, since one that
         is lost holds everybody up for a timeout, and costs next to nothing."""
         self._lost_at_start = [0, 0]
         self._seed = seed
-        self._next_op = first_op
+        self._operations = Operations(first_op, comm.chunk_bits)
         self._pairs: dict[int, QueuePair] = {}
         self._active: dict[int, QueuePair] = {}
         """Pairs that may have something to send."""
         self._bulk = BulkConnections(comm.mtu, self._psns, self.timing, self._memory, self.counters)
-        self._early: list[tuple[int, Message]] = []
         self._unreachable: deque[int] = deque()
         self._uplink = Pacer(comm.rate_bps, self.timing.uplink_ns)
         self._backlog = False
@@ -67,37 +65,31 @@ class Endpoint:
         """Whether :meth:`transmit` stopped at its budget and not for want of anything to send."""
         self._bursts: deque[Outgoing] = deque()
         self._events: deque[Event] = deque()
-        self._reported = 0
 
     # -- inputs -------------------------------------------------------------------------------------------------
 
     def start(self, make: MakeOperation, now: int) -> Operation:
         """Prepare and begin the next operation at once."""
         operation = self.prepare(make)
-        self.begin(now)
+        self.begin(now, operation.op)
         return operation
 
-    def prepare(self, make: MakeOperation) -> Operation:
-        """Have the next operation ready to :meth:`begin`; the one before must have ended.
+    def prepare(self, make: MakeOperation, op: int | None = None) -> Operation:
+        """Have an operation ready to :meth:`begin`, beside those under way.
 
-        What costs time (buffers, bitmaps, the own block in its place) is done here, before the barrier, as with the
-        persistent collectives of MPI 4.
+        Its number is ``op``, or the next one. What costs time (buffers, bitmaps, the own block in its place) is done
+        here, before the barrier, as with the persistent collectives of MPI 4.
         """
-        if self.operation is not None and self.operation.phase not in FINAL:
-            raise ProtocolError(f"operation {self.operation.op} is still in {self.operation.phase.value}")
+        number = self._operations.number(op)
         self._lost_at_start = [self._lost_at_start[1], self._losses]
-        operation = make(self, self._next_op)
-        self.operation = operation
-        self._next_op += 1
-        self._reported = 0
+        operation = make(self, number)
+        self._operations.add(operation)
         return operation
 
-    def begin(self, now: int) -> None:
-        """Arrive at the barrier with the operation that was prepared."""
-        assert self.operation is not None
-        self.operation.start(now)
-        early, self._early = self._early, []
-        for peer, message in early:
+    def begin(self, now: int, op: int | None = None) -> None:
+        """Arrive at the barrier with operation ``op``, or the one that was prepared last."""
+        number = self._operations.last_prepared if op is None else op
+        for peer, message in self._operations.begun(number, now):
             self._deliver(peer, message, now)
         self._settle(now)
 
@@ -109,10 +101,7 @@ class Endpoint:
             self.heard_at = now
         if batch.chunks is not None and len(batch.chunks):
             self.counters["chunks_received"] += len(batch.chunks)
-            if self.operation is None or self.operation.phase in FINAL:
-                self.counters["stale_operation"] += len(batch.chunks)
-            else:
-                self.operation.on_chunks(batch.chunks, now)
+            self._distribute(batch.chunks, now)
             self._hear(batch.chunks, now)
         if batch.writes is not None:
             self.counters["writes_received"] += len(batch.writes)
@@ -123,10 +112,19 @@ class Endpoint:
             if reason is not None:
                 self.counters[f"rc_{reason}"] += 1
         self._drain_bulk(now)
-        if batch.rc and self.operation is not None and self.operation.phase not in FINAL:
-            self.operation.after_batch()
+        if batch.rc:
+            for operation in self._operations.under_way():
+                operation.after_batch()
         self._note_losses()
         self._settle(now)
+
+    def _distribute(self, chunks: Chunks, now: int) -> None:
+        taken = 0
+        for operation, its in self._operations.split(chunks):
+            taken += len(its)
+            operation.on_chunks(its, now)
+        if taken < len(chunks):
+            self.counters["stale_operation"] += len(chunks) - taken
 
     def _receive_control(self, packet: RcPacket, now: int) -> str | None:
         pair = self._pair(packet.peer)
@@ -145,8 +143,8 @@ class Endpoint:
                 self._active[pair.peer] = pair
                 pair.handle_timer(now)
                 self._drain(pair, now)
-        if self.operation is not None:
-            self.operation.handle_timer(now)
+        for operation in self._operations.under_way():
+            operation.handle_timer(now)
         self._settle(now)
 
     # -- outputs ------------------------------------------------------------------------------------------------
@@ -188,8 +186,9 @@ class Endpoint:
         repeat = self._bulk.next_repeat()
         if repeat is not None:
             return repeat
-        if not self._bursts and self.operation is not None:
-            self._bursts.extend(self.operation.due_bursts(now))
+        if not self._bursts:
+            for operation in self._operations.under_way():
+                self._bursts.extend(operation.due_bursts(now))
         return self._bursts.popleft() if self._bursts else None
 
     def _account(self, item: Outgoing, now: int) -> int:
@@ -214,27 +213,27 @@ class Endpoint:
     def next_timeout(self) -> int | None:
         """The absolute time (ns) at which :meth:`handle_timer` or :meth:`transmit` has something to do."""
         candidates = [pair.next_timeout() for pair in self._pairs.values()]
-        if self.operation is not None and self.operation.phase is not Phase.IDLE:
-            candidates.append(self.operation.next_timeout())
+        operations = self._operations.under_way()
+        candidates += [operation.next_timeout() for operation in operations]
         candidates.append(self._bulk.next_timeout())
         if self._backlog:
             candidates.append(self._uplink.ready_at() + self.timing.uplink_ns // 2)
+        else:
+            candidates += [operation.next_departure() for operation in operations]
         return min((at for at in candidates if at is not None), default=None)
 
     def missing_ns(self) -> int:
-        """Nanoseconds in which what the operation lacks could arrive at the link's rate, and not sooner.
+        """Nanoseconds in which what an operation lacks could arrive at the link's rate, and not sooner.
 
         In the barrier it lacks a message, which may come at any time.
         """
-        if self.operation is None or self.operation.phase is Phase.BARRIER:
-            return 0
-        return self.operation.missing_chunks * self.timing.chunk_ns
+        missing = (0 if it.phase is Phase.BARRIER else it.missing_chunks for it in self._operations.under_way())
+        return min(missing, default=0) * self.timing.chunk_ns
 
     def awaited_ns(self) -> int:
         """Nanoseconds of the link's time that the next piece to hand on takes; 0 where nobody waits for one."""
-        if self.operation is None:
-            return 0
-        return -(-self.operation.awaited_bytes // self.comm.mtu) * self.timing.chunk_ns
+        awaited = (it.awaited_bytes for it in self._operations.under_way())
+        return -(-min((size for size in awaited if size), default=0) // self.comm.mtu) * self.timing.chunk_ns
 
     @property
     def idle(self) -> bool:
@@ -256,28 +255,25 @@ class Endpoint:
         else:
             pair.post_send(*message.encode(), copies=2 if self.lossy else 1)
 
-    def read(self, peer: int, va: int, length: int, context: int) -> None:
-        """READ ``length`` bytes at ``va`` of the buffer that ``peer`` exposes for the running operation."""
-        assert self.operation is not None
+    def read(self, op: int, peer: int, va: int, length: int, context: int) -> None:
+        """READ ``length`` bytes at ``va`` of the buffer that ``peer`` exposes for operation ``op``."""
         pair = self._pair(peer)
         if pair.failed:
             self._unreachable.append(peer)
         else:
-            pair.post_read(va, self.operation.op, length, (self.operation.op, context))
+            pair.post_read(va, op, length, (op, context))
 
     def has_room(self, length: int) -> bool:
         """Whether a WRITE of so many bytes may be sent now."""
         return self._bulk.room(length)
 
-    def write(self, peer: int, va: int, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
-        """A WRITE into the buffer that ``peer`` exposes for the running operation, to be sent at once."""
-        assert self.operation is not None
-        return self._bulk.write(peer, Reth(va, self.operation.op, len(payload)), imm, payload, now, ask=ask)
+    def write(self, op: int, peer: int, va: int, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
+        """A WRITE into the buffer that ``peer`` exposes for operation ``op``, to be sent at once."""
+        return self._bulk.write(peer, Reth(va, op, len(payload)), imm, payload, now, ask=ask)
 
-    @property
-    def writes_acknowledged(self) -> bool:
-        """Whether every WRITE has been acknowledged."""
-        return self._bulk.idle
+    def writes_acknowledged(self, op: int) -> bool:
+        """Whether every WRITE of operation ``op`` has been acknowledged."""
+        return self._bulk.acknowledged(op)
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -307,10 +303,8 @@ class Endpoint:
         return first_psn(self._seed, self.rank, peer), first_psn(self._seed, peer, self.rank)
 
     def _memory(self, rkey: int, va: int, length: int) -> U8 | None:
-        operation = self.operation
-        if operation is None or rkey != operation.op or operation.phase in FINAL:
-            return None
-        return operation.remote_view(va, length)
+        operation = self._operations.of(rkey)
+        return None if operation is None else operation.remote_view(va, length)
 
     def _drain(self, pair: QueuePair, now: int) -> None:
         while (event := pair.next_event()) is not None:
@@ -320,14 +314,14 @@ class Endpoint:
                     if message is None:
                         self.counters["bad_message"] += 1
                     else:
-                        op = unwrap(message.op, self._next_op, messages.OP_BITS)
+                        op = self._operations.unwrapped(message.op)
                         self._deliver(pair.peer, replace(message, op=op), now)
-                case ReadData(context, index, data):
-                    if self._current(context[0]) and self.operation is not None:
-                        self.operation.on_read_data(pair.peer, context[1], index, data, now)
-                case ReadRefused(context):
-                    if self._current(context[0]) and self.operation is not None:
-                        self.operation.on_read_refused(pair.peer, context[1], now)
+                case ReadData((op, context), index, data):
+                    if (operation := self._operations.of(op)) is not None:
+                        operation.on_read_data(pair.peer, context, index, data, now)
+                case ReadRefused((op, context)):
+                    if (operation := self._operations.of(op)) is not None:
+                        operation.on_read_refused(pair.peer, context, now)
                 case PeerLost():
                     self.counters["peers_lost"] += 1
                     self._unreachable.append(pair.peer)
@@ -336,48 +330,37 @@ class Endpoint:
         while (event := self._bulk.next_event()) is not None:
             match event:
                 case WriteArrived(peer, op, imm, size):
-                    if self._current(op) and self.operation is not None:
-                        self.operation.on_write(peer, imm, size, now)
-                case WriteRefused(peer):
-                    if self._running and self.operation is not None:
-                        self.operation.on_write_refused(peer, now)
+                    if (operation := self._operations.of(op)) is not None:
+                        operation.on_write(peer, imm, size, now)
+                case WriteRefused(peer, op):
+                    if (operation := self._operations.of(op)) is not None:
+                        operation.on_write_refused(peer, now)
                 case WriterLost(peer):
                     self.counters["peers_lost"] += 1
                     self._unreachable.append(peer)
-        if self._bulk.idle and self._running and self.operation is not None:
-            self.operation.on_acknowledged(now)
-
-    @property
-    def _running(self) -> bool:
-        return self.operation is not None and self.operation.phase not in FINAL | {Phase.IDLE}
-
-    def _current(self, op: int) -> bool:
-        return self.operation is not None and self.operation.op == op and self.operation.phase not in FINAL
+        for operation in self._operations.under_way():
+            if operation.phase is Phase.HANDSHAKE:
+                operation.on_acknowledged(now)
 
     def _deliver(self, peer: int, message: Message, now: int) -> None:
-        prepared = self.operation is not None and self.operation.phase is Phase.IDLE
-        if message.op >= self._next_op - prepared:
-            self._early.append((peer, message))
-        elif self._current(message.op) and self.operation is not None:
-            self.operation.on_message(peer, message, now)
+        if (operation := self._operations.of(message.op)) is not None:
+            operation.on_message(peer, message, now)
+        elif not self._operations.is_past(message.op):
+            self._operations.keep(peer, message)
         elif message.kind is Kind.FETCH:
             self.send(peer, Message(Kind.GONE, message.op))
         else:
             self.counters["stale_message"] += 1
 
     def _settle(self, now: int) -> None:
-        """Tell the operation of lost peers, and the owner of what the operation became."""
-        operation = self.operation
-        if operation is None or operation.phase is Phase.IDLE:
+        """Tell the operations of lost peers and of each other, and the owner of what they became."""
+        started = self._operations.started()
+        if not started:
             return
         while self._unreachable:
             peer = self._unreachable.popleft()
-            if operation.phase not in FINAL:
-                operation.on_peer_lost(peer, now)
-        for phase, at in operation.phases[self._reported :]:
-            self._events.append(PhaseEntered(operation.op, phase, at))
-            if phase is Phase.DONE:
-                self._events.append(Completed(operation.op, at))
-            elif phase is Phase.FAILED and operation.failure is not None:
-                self._events.append(Failed(operation.op, at, *operation.failure))
-        self._reported = len(operation.phases)
+            for operation in started:
+                if operation.phase not in FINAL:
+                    operation.on_peer_lost(peer, now)
+        self._operations.share_link(now)
+        self._events.extend(self._operations.news())

@@ -51,6 +51,16 @@ class Sender:
         self._start = at
         self._interval = chunk_interval_ns * self._batch
 
+    def pace(self, now: int, chunk_interval_ns: int) -> None:
+        """Go on at another interval: what is left of the wait for the next batch is stretched or shortened, too."""
+        at, before = self.next_at(), self._interval
+        if at is None:
+            return
+        self._interval = chunk_interval_ns * self._batch
+        if at > now:
+            at = now + (at - now) * self._interval // before
+        self._start = at - self.sent // self._batch * self._interval
+
     def next_at(self) -> int | None:
         """When the next batch is due."""
         if self._start is None or self.finished:

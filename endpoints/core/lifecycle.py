@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from fractions import Fraction
 
 from endpoints.core.barrier import Barrier, Step
 from endpoints.core.config import ProtocolConfig, Timing
@@ -16,7 +17,7 @@ from endpoints.core.messages import NOBODY, Kind, Message
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8
 from endpoints.core.receive_buffer import ReceiveBuffer
-from endpoints.core.states import FINAL, TRANSITIONS, Input, Phase
+from endpoints.core.states import FINAL, MOVING, TRANSITIONS, Input, Phase
 from endpoints.core.timers import Timer, TimerTable
 
 AFTER_BARRIER_BOUNDS = 4
@@ -39,6 +40,13 @@ class Indifferent:
     def awaited_bytes(self) -> int:
         """Nothing is handed on."""
         return 0
+
+    def next_departure(self) -> int | None:
+        """Nothing is sent by the clock."""
+        return None
+
+    def pace(self, share: Fraction, now: int) -> None:
+        """Nothing is sent by the clock."""
 
     def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:
         """Nothing is ever READ."""
@@ -95,6 +103,11 @@ class Lifecycle(Indifferent, ABC):
         """The ranks to tell of a failure, besides those in the barrier."""
 
     # -- phases -------------------------------------------------------------------------------------------------
+
+    @property
+    def moving(self) -> bool:
+        """Whether bytes are on their way."""
+        return self.phase in MOVING
 
     def _enter(self, step: Input, now: int) -> None:
         table = TRANSITIONS[self.phase]
@@ -156,6 +169,10 @@ class Lifecycle(Indifferent, ABC):
         return {self._left, self._right} - {self._s.rank}
 
     # -- time ---------------------------------------------------------------------------------------------------
+
+    def next_timeout(self) -> int | None:
+        """The earliest timer."""
+        return self._timers.next()
 
     def handle_timer(self, now: int) -> None:
         """Whatever is due."""

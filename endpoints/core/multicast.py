@@ -9,6 +9,7 @@ the paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from fractions import Fraction
 
 from endpoints.core.blocks import BlockLayout
 from endpoints.core.config import Cutoff
@@ -18,13 +19,10 @@ from endpoints.core.lifecycle import Lifecycle
 from endpoints.core.messages import Kind, Message, Ranges, ranges_messages
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, UdBurst
-from endpoints.core.sequencer import longest_chain, turn
+from endpoints.core.sequencer import Turn, longest_chain, turn
 from endpoints.core.slow_path import Exhausted, Flags, Overtaken, Recovery, Supplier
-from endpoints.core.states import FINAL, Input, Phase
+from endpoints.core.states import FINAL, RECEIVING, Input, Phase
 from endpoints.core.timers import Timer
-
-RECEIVING = frozenset({Phase.MULTICAST, Phase.RECOVERY})
-"""The phases in which chunks are missing."""
 
 
 class ReliableMulticast(Lifecycle):
@@ -46,6 +44,7 @@ class ReliableMulticast(Lifecycle):
         self.placement = Placement(layout=layout, roots=roots, blocks=blocks, prefix=prefix, chunk_bits=comm.chunk_bits)
         self._turn = turn(rank, roots, comm.size, services.config.chains)
         self._sender: Sender | None = None
+        self._share = Fraction(1)
         if self._turn is not None:
             if data is None or len(data) != layout.block_bytes:
                 raise ProtocolError(f"rank {rank} is a root: its data must have {layout.block_bytes} bytes")
@@ -104,8 +103,29 @@ class ReliableMulticast(Lifecycle):
         self._timers.stop(Timer.TOKEN)
         chunk_ns = self._s.timing.chunk_ns
         offset = self._turn.offset_chunks(self._s.config.send_batch) * chunk_ns
-        self._sender.begin(now + offset, chunk_ns * self._turn.share)
+        self._sender.begin(now + offset, self._interval(self._turn))
         self._pass_token(now)
+
+    def _interval(self, turn: Turn) -> int:
+        """Nanoseconds from one own chunk to the next."""
+        return int(self._s.timing.chunk_ns * turn.share / self._share)
+
+    @property
+    def moving(self) -> bool:
+        """Whether chunks are on their way, from others or to others."""
+        return super().moving or (self.phase is Phase.HANDSHAKE and self._sending)
+
+    @property
+    def _sending(self) -> bool:
+        return self._sender is not None and not self._sender.finished
+
+    def pace(self, share: Fraction, now: int) -> None:
+        """Have the own multicast go on at another part of the rate."""
+        self._share = share
+        if self._sender is not None and self._turn is not None:
+            self._sender.pace(now, self._interval(self._turn))
+        if self.phase is Phase.MULTICAST and self._s.config.cutoff is Cutoff.DEADLINE:
+            self._arm_cutoff(now)
 
     def _pass_token(self, now: int) -> None:
         if self._sender is None or self._turn is None or self._token_passed:
@@ -120,7 +140,8 @@ class ReliableMulticast(Lifecycle):
     def _arm_cutoff(self, now: int) -> None:
         slack = self._s.timing.slack_ns
         if self._s.config.cutoff is Cutoff.DEADLINE:
-            self._timers.set(Timer.CUTOFF, now + self._expected() + slack)
+            left = Fraction(self.missing_chunks, max(1, self._layout.chunks))
+            self._timers.set(Timer.CUTOFF, now + int(self._expected() * left / self._share) + slack)
         else:
             self._timers.set(Timer.CUTOFF, now + slack)
 
@@ -143,13 +164,17 @@ class ReliableMulticast(Lifecycle):
             self._check_released(now)
 
     def _check_released(self, now: int) -> None:
-        sent = self._sender is None or self._sender.finished
-        if self.phase is Phase.HANDSHAKE and self._right_finished and sent:
+        if self.phase is Phase.HANDSHAKE and self._right_finished and not self._sending:
             self._enter(Input.RELEASED, now)
             self._timers.clear()
 
     def _may_wait(self) -> Collection[int]:
         return self._neighbours
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the receive buffer."""
+        return self._layout.chunks
 
     @property
     def missing_chunks(self) -> int:
@@ -300,17 +325,11 @@ class ReliableMulticast(Lifecycle):
             reason = f"{self.placement.bitmap.missing} chunks missing, the first of rank {waiting}'s block"
         self._fail(f"time is up in {self.phase.value}: {reason}", waiting, now)
 
-    def next_timeout(self) -> int | None:
-        """The earliest of timers and the own turn's next batch."""
-        return min(
-            (at for at in (self._timers.next(), self._next_batch_at()) if at is not None),
-            default=None,
-        )
-
-    def _next_batch_at(self) -> int | None:
-        return None if self._sender is None or self.phase is Phase.FAILED else self._sender.next_at()
-
     # -- departures ---------------------------------------------------------------------------------------------
+
+    def next_departure(self) -> int | None:
+        """The own turn's next batch."""
+        return None if self._sender is None or self.phase is Phase.FAILED else self._sender.next_at()
 
     def due_bursts(self, now: int) -> Iterable[UdBurst]:
         """The own multicast, as far as it is due."""
@@ -336,4 +355,4 @@ class ReliableMulticast(Lifecycle):
         """For the slow path: READ chunks of one block; the context is the first chunk's number."""
         self._s.counters["reads"] += 1
         va, length = self._layout.span(first, stop)
-        self._s.read(peer, va, length, first)
+        self._s.read(self.op, peer, va, length, first)

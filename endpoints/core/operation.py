@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Protocol
 
 from endpoints.core.communicator import Communicator
@@ -31,21 +32,20 @@ class Services(Protocol):
     def send(self, peer: int, message: Message) -> None:
         """Send a control message reliably."""
 
-    def read(self, peer: int, va: int, length: int, context: int) -> None:
-        """READ from the buffer that the peer exposed for this operation."""
+    def read(self, op: int, peer: int, va: int, length: int, context: int) -> None:
+        """READ from the buffer that the peer exposed for operation ``op``."""
 
     def has_room(self, length: int) -> bool:
         """Whether a WRITE of so many bytes may be sent now."""
 
-    def write(self, peer: int, va: int, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
-        """A WRITE into the buffer that the peer exposes for this operation, to be sent at once.
+    def write(self, op: int, peer: int, va: int, imm: int, payload: U8, now: int, *, ask: bool) -> WriteBurst:
+        """A WRITE into the buffer that the peer exposes for operation ``op``, to be sent at once.
 
         ``ask`` for its acknowledgement, if nothing follows it soon.
         """
 
-    @property
-    def writes_acknowledged(self) -> bool:
-        """Whether every WRITE has been acknowledged."""
+    def writes_acknowledged(self, op: int) -> bool:
+        """Whether every WRITE of operation ``op`` has been acknowledged."""
 
 
 class Operation(Protocol):
@@ -59,8 +59,19 @@ class Operation(Protocol):
     """Reason and suspect rank once ``phase`` is FAILED."""
 
     @property
+    def chunks(self) -> int:
+        """Chunks that it brings altogether, or packets; the same on every rank."""
+
+    @property
     def missing_chunks(self) -> int:
         """Chunks that are still to come."""
+
+    @property
+    def moving(self) -> bool:
+        """Whether it has bytes to move now, its own or those that come in."""
+
+    def pace(self, share: Fraction, now: int) -> None:
+        """What the link's rate is multiplied by from now on, since others are under way as well."""
 
     @property
     def awaited_bytes(self) -> int:
@@ -85,7 +96,7 @@ class Operation(Protocol):
         """A WRITE of the peer into the exposed buffer is in place."""
 
     def on_acknowledged(self, now: int) -> None:
-        """All WRITEs so far have been acknowledged."""
+        """WRITEs may have been acknowledged, which is asked of it: go on from there."""
 
     def on_write_refused(self, peer: int, now: int) -> None:
         """The peer does not expose its buffer any more."""
@@ -101,6 +112,9 @@ class Operation(Protocol):
 
     def next_timeout(self) -> int | None:
         """When to be called next."""
+
+    def next_departure(self) -> int | None:
+        """When :meth:`due_bursts` has something that waits for nothing but its time."""
 
     def due_bursts(self, now: int) -> Iterable[Outgoing]:
         """Bulk data to send now; asked for again until there is none."""

@@ -165,6 +165,10 @@ class Chunks:
     def __len__(self) -> int:
         return len(self.imm)
 
+    def pick(self, which: npt.NDArray[np.bool_]) -> Chunks:
+        """Some of them, copied."""
+        return Chunks(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
+
 
 @dataclass(slots=True)
 class Writes:

@@ -36,6 +36,12 @@ class Input(Enum):
 
 FINAL = frozenset({Phase.DONE, Phase.FAILED})
 
+RECEIVING = frozenset({Phase.MULTICAST, Phase.RECOVERY})
+"""Those in which chunks of the multicast are missing."""
+
+MOVING = RECEIVING | {Phase.TRANSFER}
+"""Those in which bytes are on their way."""
+
 TRANSITIONS: dict[Phase, dict[Input, Phase]] = {
     Phase.IDLE: {Input.START: Phase.BARRIER},
     Phase.BARRIER: {

@@ -102,7 +102,7 @@ class ScheduledTransfers(Lifecycle):
     def _check_complete(self, now: int) -> None:
         if self.phase is Phase.TRANSFER and not self._missing:
             self._enter(Input.COMPLETE, now)
-        if self.phase is Phase.HANDSHAKE and not self._out and self._s.writes_acknowledged:
+        if self.phase is Phase.HANDSHAKE and not self._out and self._s.writes_acknowledged(self.op):
             self._enter(Input.RELEASED, now)
             self._timers.clear()
 
@@ -116,6 +116,11 @@ class ScheduledTransfers(Lifecycle):
     def _is_here(self, pieces: deque[_Piece]) -> bool:
         """Whether the first of these pieces can be sent."""
         return bool(pieces) and self._held.covers(pieces[0].offset, pieces[0].offset + pieces[0].size)
+
+    @property
+    def chunks(self) -> int:
+        """Packets that fill the receive buffer."""
+        return -(-self._buffer.size // self._s.comm.mtu)
 
     @property
     def missing_chunks(self) -> int:
@@ -152,7 +157,7 @@ class ScheduledTransfers(Lifecycle):
         return payload
 
     def on_acknowledged(self, now: int) -> None:
-        """Everything that was sent has been acknowledged."""
+        """What was sent may have been acknowledged."""
         self._check_complete(now)
 
     def on_write_refused(self, peer: int, now: int) -> None:
@@ -193,10 +198,6 @@ class ScheduledTransfers(Lifecycle):
         else:
             self._fail("time is up in handshake: not everything was acknowledged", None, now)
 
-    def next_timeout(self) -> int | None:
-        """The earliest timer."""
-        return self._timers.next()
-
     # -- departures ---------------------------------------------------------------------------------------------
 
     def due_bursts(self, now: int) -> Iterator[Outgoing]:
@@ -211,7 +212,7 @@ class ScheduledTransfers(Lifecycle):
         if not pieces:
             del self._out[peer]
         payload = self._payload(piece.offset, piece.size)
-        yield self._s.write(peer, piece.offset, piece.number, payload, now, ask=not self._is_here(pieces))
+        yield self._s.write(self.op, peer, piece.offset, piece.number, payload, now, ask=not self._is_here(pieces))
 
     def _next_destination(self) -> int | None:
         """Whose first piece is the earliest in the schedule of those that can go now."""

@@ -47,8 +47,8 @@ class WriteRequester:
     def __init__(self, peer: int, mtu: int, first_psn: int, timing: Timing) -> None:
         self.peer = peer
         self.failed = False
-        self.refused = False
-        """Whether the peer refused a WRITE: it does not take part in that operation any more."""
+        self.refused: set[int] = set()
+        """Keys of the memory that the peer does not expose any more: it refused a WRITE there."""
         self.repeated = 0
         self._mtu = mtu
         self._ask_every = max(1, timing.write_window // ACKS_PER_WINDOW)
@@ -71,6 +71,10 @@ class WriteRequester:
     def idle(self) -> bool:
         """Whether everything is acknowledged."""
         return self._una == self._next
+
+    def acknowledged(self, rkey: int) -> bool:
+        """Whether every WRITE into that memory is."""
+        return all(message.reth.rkey != rkey for message in self._messages)
 
     @property
     def under_way(self) -> int:
@@ -97,6 +101,10 @@ class WriteRequester:
         psn = message.psn & PSN_MASK
         return WriteBurst(self.peer, psn, message.reth, message.imm, message.payload, first, stop, ask)
 
+    def _message_of(self, psn: int) -> _Message:
+        """The one that a packet belongs to which is not acknowledged."""
+        return next(message for message in self._messages if psn < message.stop)
+
     # -- arrivals -----------------------------------------------------------------------------------------------
 
     def heard(self, now: int) -> None:
@@ -118,7 +126,7 @@ class WriteRequester:
             if packet.aeth.syndrome == NAK_SEQUENCE:
                 self._lost.setdefault(psn, None)
             else:
-                self.refused = True
+                self.refused.add(self._message_of(psn).reth.rkey)
             return None
         new = psn >= self._una
         if new:
@@ -154,7 +162,7 @@ class WriteRequester:
         self._lost[psn] = self._next
         self._timed = None  # Karn: what was sent twice tells no round trip
         self.repeated += 1
-        message = next(message for message in self._messages if psn < message.stop)
+        message = self._message_of(psn)
         index = psn - message.psn
         return self._burst(message, index, index + 1, ask=True)
 

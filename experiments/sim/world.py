@@ -17,7 +17,7 @@ from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
 from endpoints.core.config import ProtocolConfig
 from endpoints.core.endpoint import Endpoint
-from endpoints.core.events import Completed, Event, Failed
+from endpoints.core.events import Completed, Failed
 from endpoints.core.operation import Operation, Services
 from endpoints.core.packets import U8, Opcode
 from endpoints.station import Impairments, Station, Wire
@@ -36,8 +36,8 @@ class Host:
     def __init__(self, name: str, station: Station, network: Network, clock: Clock, nap_ns: int) -> None:
         self.name = name
         self.station = station
-        self.events: list[Event] = []
-        self.end: Completed | Failed | None = None
+        self.ends: dict[int, Completed | Failed] = {}
+        """How operations ended, by their numbers."""
         self.alive = True
         self._network = network
         self._clock = clock
@@ -85,12 +85,20 @@ class Host:
                 self._network.send(self.name, 0, bytes(frame))
             more = endpoint.more
         while (event := endpoint.next_event()) is not None:
-            self.events.append(event)
             if isinstance(event, Completed | Failed):
-                self.end = event
+                self.ends[event.op] = event
         at = self.station.next_timeout()
         if at is not None:
             self._wake_at(max(at, now + 1))
+
+
+@dataclass(frozen=True)
+class Work:
+    """One operation: what each rank contributes, and what it receives into."""
+
+    collective: Collective
+    data: Sequence[U8]
+    buffers: list[U8]
 
 
 @dataclass
@@ -134,7 +142,7 @@ def build_world(
 
 
 class World:
-    """``wires`` and ``impairments`` (rx, tx) are by rank. Operations run one after the other on the same endpoints."""
+    """``wires`` and ``impairments`` (rx, tx) are by rank. Operations run on the same endpoints."""
 
     def __init__(
         self,
@@ -174,27 +182,35 @@ class World:
 
         ``memory`` has what each rank receives into, that of a ``ReceiveBuffer``; new if left out.
         """
-        begun = self.clock.now
         total = collective.buffer_bytes(self.comm.size, size)
         buffers = list(memory) or [np.zeros(total, np.uint8) for _ in self.hosts]
+        return self.run_together([Work(collective, data, buffers)], limit_ns)[0]
+
+    def run_together(self, works: Sequence[Work], limit_ns: int) -> list[Outcome]:
+        """Run operations that all begin now; the counters are those of the endpoints, for all of them together."""
+        begun = self.clock.now
+        numbers: list[int] = []
         for rank, host in enumerate(self.hosts):
-            host.events.clear()
-            host.end = None
             if host.alive:
-                make = partial(_make, collective, data[rank], buffers[rank])
-                host.station.endpoint.start(make, begun)
+                start = host.station.endpoint.start
+                numbers = [
+                    start(partial(_make, it.collective, it.data[rank], it.buffers[rank]), begun).op for it in works
+                ]
                 host.pump()
-        while not self._settled() and self.clock.now - begun <= limit_ns and self.clock.step():
+        while not self._settled(numbers) and self.clock.now - begun <= limit_ns and self.clock.step():
             pass
-        ends = [host.end if host.alive else None for host in self.hosts]
         counters: Counter[str] = Counter()
         for host in self.hosts:
             counters.update(host.station.endpoint.counters)
-        last = max((end.now for end in ends if end is not None), default=self.clock.now)
-        return Outcome(ends, buffers, (last - begun) / 1e9, counters)
+        outcomes = []
+        for op, work in zip(numbers, works, strict=True):
+            ends = [host.ends.get(op) if host.alive else None for host in self.hosts]
+            last = max((end.now for end in ends if end is not None), default=self.clock.now)
+            outcomes.append(Outcome(ends, work.buffers, (last - begun) / 1e9, counters))
+        return outcomes
 
-    def _settled(self) -> bool:
-        return all(host.end is not None or not host.alive for host in self.hosts)
+    def _settled(self, numbers: Sequence[int]) -> bool:
+        return all(op in host.ends for host in self.hosts if host.alive for op in numbers)
 
 
 def _make(collective: Collective, data: U8, buffer: U8, services: Services, op: int) -> Operation:

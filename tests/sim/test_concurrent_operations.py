@@ -1,0 +1,92 @@
+"""Several operations under way on the same endpoints: right bytes for each, and a fair share of the link."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from endpoints.collectives.registry import collective, collectives
+from experiments.sim.world import Outcome, Work, World
+from tests.sim.scenarios import LIMIT_NS, Case, make_world
+
+RANKS = 5
+
+
+def work(algorithm: str, size: int, seed: int, ranks: int = RANKS) -> Work:
+    entry = collective(algorithm)
+    rng = np.random.default_rng([seed, size])
+    data = [rng.integers(0, 256, size if entry.contributes(rank) else 0, dtype=np.uint8) for rank in range(ranks)]
+    return Work(entry, data, [np.zeros(entry.buffer_bytes(ranks, size), np.uint8) for _ in range(ranks)])
+
+
+def together(world: World, *works: Work) -> list[Outcome]:
+    """All of them at a time, each verified."""
+    outcomes = world.run_together(works, LIMIT_NS)
+    for it, outcome in zip(works, outcomes, strict=True):
+        assert outcome.completed == list(range(world.comm.size)), outcome.failures
+        for buffer in it.buffers:
+            assert np.array_equal(buffer, np.concatenate(it.data))
+    return outcomes
+
+
+NAMES = st.sampled_from(sorted(collectives()))
+SIZES = st.sampled_from([0, 1, 255, 256, 257, 3000, 9001])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    kinds=st.lists(st.tuples(NAMES, SIZES), min_size=2, max_size=4),
+    seed=st.integers(0, 99),
+    loss=st.sampled_from([0.0, 0.05]),
+    first_op=st.sampled_from([1, 254, 2**28 - 2]),
+    trees=st.sampled_from([1, 2]),
+)
+def test_any_operations_at_a_time_are_right(
+    kinds: list[tuple[str, int]], seed: int, loss: float, first_op: int, trees: int
+) -> None:
+    world = make_world(Case(ranks=RANKS, size=0, seed=seed, loss=loss, reorder=loss, first_op=first_op, trees=trees))
+    together(world, *(work(name, size, seed + number) for number, (name, size) in enumerate(kinds)))
+
+
+@pytest.mark.parametrize("algorithm", ["mcast_allgather", "mcast_broadcast"])
+@pytest.mark.parametrize("order", ["small first", "large first"])
+def test_a_small_operation_is_not_held_up_and_a_large_one_not_starved(algorithm: str, order: str) -> None:
+    def world() -> World:
+        return make_world(Case(ranks=8, size=0, mtu=1024))
+
+    small, large = 100_000, 1_000_000
+    alone = {size: together(world(), work(algorithm, size, 1, 8))[0].seconds for size in (small, large)}
+    sizes = [small, large] if order == "small first" else [large, small]
+    both = together(world(), *(work(algorithm, size, number, 8) for number, size in enumerate(sizes)))
+    seconds = dict(zip(sizes, (outcome.seconds for outcome in both), strict=True))
+    assert seconds[small] < 1.6 * alone[small]
+    assert seconds[large] < 1.1 * (alone[small] + alone[large])
+
+
+def test_ranks_may_begin_with_them_in_different_orders() -> None:
+    world = make_world(Case(ranks=RANKS, size=0))
+    works = [work("mcast_allgather", 2000, 1), work("ring_allgather", 3000, 2)]
+    for rank, host in enumerate(world.hosts):
+        numbered = list(zip((7, 8), works, strict=True))
+        for op, it in numbered if rank % 2 else reversed(numbered):
+            endpoint = host.station.endpoint
+            endpoint.prepare(partial(it.collective.make, data=it.data[rank], buffer=it.buffers[rank]), op)
+            endpoint.begin(world.clock.now, op)
+            host.pump()
+    while not all(len(host.ends) == 2 for host in world.hosts) and world.clock.step():
+        pass
+    for it in works:
+        for buffer in it.buffers:
+            assert np.array_equal(buffer, np.concatenate(it.data))
+
+
+def test_who_dies_ends_all_of_them() -> None:
+    world = make_world(Case(ranks=RANKS, size=0, deaths=((2, 8),)))
+    works = [work("mcast_allgather", 50_000, 1), work("ring_allgather", 50_000, 2)]
+    for outcome in world.run_together(works, LIMIT_NS):
+        assert {failure.suspect for failure in outcome.failures.values()} == {2}
+        assert len(outcome.failures) + len(outcome.completed) == RANKS - 1
