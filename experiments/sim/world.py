@@ -189,7 +189,7 @@ class World:
     def run_together(self, works: Sequence[Work], limit_ns: int) -> list[Outcome]:
         """Run operations that all begin now; the counters are those of the endpoints, for all of them together."""
         begun = self.clock.now
-        numbers: list[int] = []
+        numbers = [0] * len(works)  # of nobody, if nobody lives
         for rank, host in enumerate(self.hosts):
             if host.alive:
                 start = host.station.endpoint.start
