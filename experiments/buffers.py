@@ -21,7 +21,7 @@ class Buffers:
         """Write what every rank contributes; what it receives into is as long as the result and empty of it."""
         size = algorithm.buffer_bytes(ranks, data.size)
         for rank in range(ranks):
-            self.data(rank).write_bytes(data.contribution(algorithm, rank).tobytes())
+            self.data(rank).write_bytes(data.contribution(algorithm, ranks, rank).tobytes())
             with self.received(rank).open("wb") as file:
                 file.truncate(size)
 
@@ -34,10 +34,10 @@ class Buffers:
         return self._folder / f"buffer-{rank}"
 
     def wrong_bytes(self, algorithm: Algorithm, data: Data, ranks: int) -> int:
-        """Bytes of all receive buffers together that are not what was sent."""
+        """Bytes of all receive buffers together that are not what they must be."""
         wrong = 0
         for rank in range(ranks):
             path = self.received(rank)
             received = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-            wrong += data.wrong_bytes(algorithm, ranks, received)
+            wrong += data.wrong_bytes(algorithm, ranks, rank, received)
         return wrong

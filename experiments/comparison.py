@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from endpoints.collectives.kinds import KindName
 from endpoints.collectives.registry import Algorithm
 from experiments.external.registry import External
 from experiments.fidelity.verdict import SEVERITY
 from experiments.results import Run, Summary
-from experiments.theory import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Row:
     """
 
     algorithm: str
-    kind: Kind
+    kind: KindName
     multicast: bool
     operations: int = 0
     attempts: int = 0
@@ -84,7 +84,7 @@ def compare(summary: Summary) -> list[Row]:
     return [replace(row, speedup=_speedup(row, best_point_to_point(rows, row.kind))) for row in rows]
 
 
-def best_point_to_point(rows: Sequence[Row], kind: Kind) -> Row | None:
+def best_point_to_point(rows: Sequence[Row], kind: KindName) -> Row | None:
     """The fastest algorithm of a kind that does without multicast."""
     found = [row for row in rows if row.kind == kind and not row.multicast and row.seconds is not None]
     return min(found, key=lambda row: row.seconds.median if row.seconds else 0.0, default=None)

@@ -18,7 +18,7 @@ import yaml
 from endpoints.impairments.registry import impairments
 from endpoints.impairments.spec import parse_psns
 from experiments import units
-from experiments.data import file_size, size_per_rank
+from experiments.data import block_size, file_size
 from experiments.errors import UserError
 from experiments.faults.timeline import split_step
 from experiments.results import VERSION
@@ -93,9 +93,9 @@ def checked(values: dict[str, Any]) -> Scenario:
     size = file_size(Path(asked.input))
     if "size_bytes" in values:
         return asked
-    if any(entry.kind == "allgather" for entry in asked.collectives):
-        size = size_per_rank(size, asked.ranks)
-    return Scenario.of({**values, "size_bytes": size})
+    blocks = max(entry.roots(asked.ranks) * entry.does.data_blocks(asked.ranks) for entry in asked.collectives)
+    granularity = max(entry.granularity for entry in asked.collectives)
+    return Scenario.of({**values, "size_bytes": block_size(size, blocks, granularity)})
 
 
 def _in_options(message: str, given: Collection[str]) -> str:

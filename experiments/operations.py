@@ -182,7 +182,7 @@ class Operations:
         self._ranks.assemble()
         hosts = self._ranks.names
         root = self._everybody[0]
-        if algorithm.kind == "broadcast" and root not in hosts:
+        if algorithm.does.rooted and root not in hosts:
             how = self._ranks.gone[root]
             raise Refused(f"its root {root} is missing: {how}; an Allgather needs none")
         return hosts

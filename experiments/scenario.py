@@ -189,6 +189,7 @@ class Scenario(BaseModel):
         for field, value in resolved.items():
             object.__setattr__(self, field, value)  # frozen for everybody else
         self._check_delay()
+        self._check_elements()
         self._check_numbering()
         for expected in self.expect:
             if expected.algorithm not in (None, *self.algorithms):
@@ -262,10 +263,10 @@ class Scenario(BaseModel):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes that all hosts together need at once: each its own block, its receive buffer and its staging ring."""
-        buffers = max(entry.buffer_bytes(self.ranks, self.size_bytes) for entry in self.collectives)
+        """Bytes that all hosts together need at once: each what it sends and receives, and its staging ring."""
+        buffers = max(entry.memory_bytes(self.ranks, self.size_bytes) for entry in self.collectives)
         staging = 2 * self.rq_depth * (self.mtu + FRAME_OVERHEAD_UD)
-        return self.ranks * (self.size_bytes + buffers + staging)
+        return self.ranks * (buffers + staging)
 
     def check_memory(self, available: int) -> None:
         """Refuse what does not fit into ``available`` bytes."""
@@ -311,6 +312,15 @@ class Scenario(BaseModel):
                 f"link_delay_ns {units.format_time(self.link_delay_ns)}: with scale {self.scale:g} links have "
                 f"{units.format_time(self.shaped_delay_ns)}; what can be emulated is from 1 us to 10 s"
             )
+
+    def _check_elements(self) -> None:
+        for entry in self.collectives:
+            if self.size_bytes % entry.granularity:
+                size = self.size_bytes - self.size_bytes % entry.granularity
+                raise UserError(
+                    f"size_bytes {self.size_bytes}: {entry.name} adds elements of {entry.granularity} bytes; use a "
+                    f"multiple of {entry.granularity}, like {size or entry.granularity}"
+                )
 
     def _check_numbering(self) -> None:
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""

@@ -1,12 +1,13 @@
 """What a collective can take and what it must move: the yardsticks that measured figures are compared with.
 
-``P`` ranks, ``N`` bytes per rank (Broadcast: bytes of the message), links of ``rate`` bit/s. Allgather is bound by each
-receiver's link, which must take the other ranks' ``(P - 1) N`` bytes. A multicast tree of ``E`` edges carries each
+``P`` ranks, ``N`` bytes per block (one from each rank, or for each that is to receive a sum; Broadcast: the message),
+links of ``rate`` bit/s. Allgather is bound by each receiver's link, which must take the other ranks' ``(P - 1) N``
+bytes, and Reduce-Scatter, where hosts add, by as many of each sender's. A multicast tree of ``E`` edges carries each
 root's block once over every edge, away from the root, so an Allgather moves ``E P N`` bytes of payload in all: 448 N on
 a fat tree of k = 4, which has 28 such edges and 16 ranks (Khalilov et al., SC'24, whose artifact counts the same way).
 
 Bandwidths are those of nccl-tests: ``algbw`` is the size of the whole result over time, ``busbw`` is what makes
-algorithms comparable at any P, ``algbw (P - 1) / P`` for Allgather and ``algbw`` itself for Broadcast.
+algorithms comparable at any P, ``algbw (P - 1) / P`` for Allgather and Reduce-Scatter, ``algbw`` itself for Broadcast.
 """
 
 from __future__ import annotations
@@ -14,20 +15,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from endpoints.collectives.kinds import KINDS, KindName
 from endpoints.core.communicator import FRAME_OVERHEAD_UD
 from topo.fabric import link_key
 
-Kind = Literal["allgather", "broadcast"]
 
-
-def limit_seconds(kind: Kind, ranks: int, size: int, rate_bps: int) -> float:
+def limit_seconds(kind: KindName, ranks: int, size: int, rate_bps: int) -> float:
     """Seconds that the receiving link needs for the payload alone; 0 where nothing crosses a link."""
-    if ranks < 2:
-        return 0.0
-    blocks = ranks - 1 if kind == "allgather" else 1
-    return blocks * size * 8 / rate_bps
+    return KINDS[kind].crossing_blocks(ranks) * size * 8 / rate_bps
 
 
 def header_cap(mtu: int) -> float:
@@ -35,15 +31,14 @@ def header_cap(mtu: int) -> float:
     return mtu / (mtu + FRAME_OVERHEAD_UD)
 
 
-def algbw(kind: Kind, ranks: int, size: int, seconds: float) -> float:
+def algbw(kind: KindName, ranks: int, size: int, seconds: float) -> float:
     """Algorithm bandwidth in bytes/s; 0 for no time."""
-    blocks = ranks if kind == "allgather" else 1
-    return blocks * size / seconds if seconds > 0 else 0.0
+    return KINDS[kind].roots(ranks) * size / seconds if seconds > 0 else 0.0
 
 
-def busbw(kind: Kind, ranks: int, size: int, seconds: float) -> float:
+def busbw(kind: KindName, ranks: int, size: int, seconds: float) -> float:
     """Bus bandwidth in bytes/s."""
-    factor = (ranks - 1) / ranks if kind == "allgather" else 1.0
+    factor = 1.0 if KINDS[kind].rooted else (ranks - 1) / ranks
     return algbw(kind, ranks, size, seconds) * factor
 
 

@@ -5,10 +5,13 @@ A module's :class:`Collective` is called ``COLLECTIVE``; its ``name`` is the alg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, Protocol
+from typing import Protocol
 
+from endpoints.collectives.elements import ELEMENT_BYTES, Element
+from endpoints.collectives.kinds import KINDS, Kind, KindName
 from endpoints.core.operation import Operation, Services
 from endpoints.core.packets import U8
 from endpoints.core.registry import walk
@@ -24,27 +27,42 @@ class Make(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """What an algorithm does, whoever carries it out: ``kind`` says what goes in and comes out.
-
-    - ``allgather``: every rank gives N bytes and receives P * N, in rank order;
-    - ``broadcast``: rank 0 gives N bytes and every rank receives them.
-    """
+    """What an algorithm does, whoever carries it out: ``kind`` says what goes in and comes out (``KINDS``)."""
 
     name: str
-    kind: Literal["allgather", "broadcast"]
+    kind: KindName
     summary: str
 
+    @property
+    def does(self) -> Kind:
+        """What its kind says."""
+        return KINDS[self.kind]
+
+    @property
+    def granularity(self) -> int:
+        """A block is a multiple of so many bytes."""
+        return ELEMENT_BYTES if self.does.reduces else 1
+
     def roots(self, ranks: int) -> int:
-        """How many of the ranks contribute a block, each of the size that all receive."""
-        return ranks if self.kind == "allgather" else 1
+        """How many of the ranks contribute."""
+        return self.does.roots(ranks)
+
+    def data_bytes(self, ranks: int, size: int) -> int:
+        """Bytes that a rank contributes that contributes at all."""
+        return self.does.data_blocks(ranks) * size
 
     def buffer_bytes(self, ranks: int, size: int) -> int:
         """Bytes of every rank's receive buffer."""
-        return self.roots(ranks) * size
+        return self.does.buffer_blocks(ranks) * size
+
+    def memory_bytes(self, ranks: int, size: int) -> int:
+        """Bytes that a rank needs: what it contributes and receives, and what it receives and has yet to add."""
+        scratch = self.data_bytes(ranks, size) if self.does.reduces else 0
+        return self.data_bytes(ranks, size) + self.buffer_bytes(ranks, size) + scratch
 
     def contributes(self, rank: int) -> bool:
         """Whether a rank puts data in."""
-        return self.kind == "allgather" or rank == 0
+        return rank == 0 or not self.does.rooted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +71,17 @@ class Collective(Algorithm):
 
     ``multicast`` says that its bytes are those of the trees; ``transfers`` has the schedule of a point-to-point
     algorithm: called with the number of ranks and N, it gives every transfer, from which the bytes of each link follow.
+    ``make`` of one that reduces adds elements of ``UINT32``, that of :meth:`adding` others: ``typed`` makes it.
     """
 
     make: Make
     multicast: bool = False
     transfers: Schedule | None = None
+    typed: Callable[[Element], Make] | None = None
+
+    def adding(self, element: Element) -> Collective:
+        """The same for such elements; itself where it adds nothing."""
+        return self if self.typed is None else replace(self, make=self.typed(element))
 
 
 class UnknownCollective(ValueError):

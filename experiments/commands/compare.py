@@ -27,7 +27,7 @@ Example: treecast compare --topo fattree,k=4 --bw 50 --size 1MiB --iterations 5
 """
 SHORT_HELP = "Run algorithms in turns, print one table."
 
-KINDS = ("allgather", "broadcast")
+USUAL_KIND = "allgather"
 ITERATIONS = "3"
 
 
@@ -36,7 +36,8 @@ def command(
         Path | None, typer.Argument(metavar="[FILE]", help="Results to print again, or a scenario (YAML) to run.")
     ] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="All algorithms for allgather (default) or broadcast.")
+        str | None,
+        typer.Option(metavar="KIND", help="All algorithms for allgather (default), broadcast or reduce_scatter."),
     ] = None,
     algorithm: options.Algorithms = None,
     topo: options.Topology = None,
@@ -98,6 +99,7 @@ def _results(file: Path | None) -> Summary | None:
 
 def _completed(file: Path | None, given: dict[str, Any], kind: str | None) -> dict[str, Any]:
     """The fields that were given, and what makes a comparison of them where neither they nor the file say it."""
+    from endpoints.collectives.kinds import KINDS
     from experiments.algorithms import algorithms
     from experiments.inputs import read
 
@@ -107,7 +109,7 @@ def _completed(file: Path | None, given: dict[str, Any], kind: str | None) -> di
     if kind is not None and "algorithms" in given:
         raise UserError("--kind and --algorithm: give one of them")
     usual: dict[str, Any] = {
-        "algorithms": tuple(entry.name for entry in algorithms().values() if entry.kind == (kind or KINDS[0])),
+        "algorithms": tuple(entry.name for entry in algorithms().values() if entry.kind == (kind or USUAL_KIND)),
         "iterations": ITERATIONS,
         "name": "compare",
     }

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from endpoints.collectives.kinds import KINDS, KindName
 from endpoints.core.schedule import Schedule
 from experiments.movement.link_theory import LinkTheory, Paths, block_crossings
-from experiments.theory import Kind, tree_crossings
+from experiments.theory import tree_crossings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Bound:
     """``payload`` gives the bytes for ``size`` bytes per rank (Broadcast: in all); ``words`` say what is counted."""
 
     words: str
-    payload: Callable[[LinkTheory, Kind, int], int]
+    payload: Callable[[LinkTheory, KindName, int], int]
 
 
 def spanning_hops(paths: Paths, ranks: int) -> int:
@@ -39,18 +40,18 @@ def spanning_hops(paths: Paths, ranks: int) -> int:
     return total
 
 
-def _unicast(links: LinkTheory, kind: Kind, size: int) -> int:
+def _unicast(links: LinkTheory, kind: KindName, size: int) -> int:
     return len(_roots(links, kind)) * size * spanning_hops(links.paths, len(links.hosts))
 
 
-def _tree(links: LinkTheory, kind: Kind, size: int) -> int:
+def _tree(links: LinkTheory, kind: KindName, size: int) -> int:
     crossings = tree_crossings(links.trees[0].edges, set(links.hosts), _roots(links, kind))
     return sum(crossings.values()) * size
 
 
-def _roots(links: LinkTheory, kind: Kind) -> Sequence[str]:
+def _roots(links: LinkTheory, kind: KindName) -> Sequence[str]:
     """The hosts that contribute a block."""
-    return links.hosts if kind == "allgather" else links.hosts[:1]
+    return links.hosts[: KINDS[kind].roots(len(links.hosts))]
 
 
 UNICAST = Bound("every block to every host by unicast, over the fewest links", _unicast)

@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from endpoints.collectives.kinds import KindName
 from experiments.errors import UserError
 from experiments.results import SUMMARY, Run, Summary
 from experiments.scenario import Scenario
 from experiments.sweep import journal
-from experiments.theory import Kind
 
 IDENTITY = frozenset({"name", "seed", "iterations", "warmup", "algorithms", "shaped_bps", "capture", "input", "expect"})
 """Fields of a scenario in which operations may differ and yet be repetitions of one another."""
@@ -61,7 +61,7 @@ class Operation:
         return self.limit_ratio * self.scenario.link_rate_bps
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> KindName:
         """What the algorithm does; of one that the scenario does not name by the blocks that a rank must receive."""
         per_block = self.run.bytes_per_rank * 8 / self.scenario.link_rate_bps
         blocks = self.run.limit_seconds / per_block if per_block else 0

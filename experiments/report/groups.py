@@ -1,7 +1,7 @@
 """Operations sorted into what a figure shows: a panel per condition, a line per algorithm, a point per place.
 
 A condition is what was set, but for what the figure's own axis shows: the fields that differ anywhere in the evidence,
-and whether it is a broadcast or an Allgather. Only conditions are drawn in which the axis has something to show.
+and the kind of collective. Only conditions are drawn in which the axis has something to show.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from endpoints.collectives.kinds import KINDS
 from experiments.report.evidence import Evidence, Operation
 from experiments.stats import Estimate, estimate
 from experiments.wording import tell_field
@@ -107,5 +108,5 @@ def typical(operations: Sequence[Operation]) -> Operation:
 
 
 def _title(condition: Sequence[Any], fields: Sequence[str]) -> str:
-    kind = {"allgather": "Allgather", "broadcast": "Broadcast"}.get(str(condition[0]), str(condition[0]))
-    return ", ".join([kind, *(tell_field(name, value) for name, value in zip(fields, condition[1:], strict=True))])
+    words = (tell_field(name, value) for name, value in zip(fields, condition[1:], strict=True))
+    return ", ".join([KINDS[condition[0]].title, *words])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
 
 import numpy as np
 
-from endpoints.collectives.registry import collective
+from endpoints.collectives.registry import Collective, collective
 from endpoints.core.config import Cutoff, ProtocolConfig
+from endpoints.core.packets import U8
 from endpoints.wire.templates import build_templates
 from experiments.communicators import communicator
 from experiments.sim.network import Fault
@@ -18,6 +20,7 @@ from topo.registry import parse_topology
 
 MS = 1_000_000
 UNWRITTEN = 0xA5
+NOTHING = np.zeros((1, 0), np.uint8)
 TEMPLATES = build_templates()
 LIMIT_NS = 120_000 * MS
 """Virtual time in which every operation must have ended, well or not."""
@@ -27,7 +30,7 @@ LIMIT_NS = 120_000 * MS
 class Case:
     """One scenario. Rates are probabilities per frame and receiving link; ``deaths`` are (rank, time in ms).
 
-    ``apart`` bytes lie between the blocks of a receive buffer.
+    ``apart`` bytes lie between the blocks of a buffer.
     """
 
     ranks: int
@@ -98,19 +101,30 @@ def make_world(case: Case) -> World:
     return world
 
 
+def reference(algorithm: Collective, data: Sequence[U8], rank: int) -> U8:
+    """What ``rank`` must receive of what all contribute, each of shape (blocks, bytes)."""
+    if algorithm.does.reduces:
+        added = np.stack([given[rank] for given in data]).view("<u4").sum(axis=0, dtype="<u4")
+        return added.view(np.uint8)
+    return np.concatenate([given.ravel() for given in data])
+
+
 def run_once(world: World, case: Case, number: int = 0) -> Outcome:
     """One operation; every rank that completed has been compared byte for byte, and every living rank has ended."""
     algorithm = collective(case.algorithm)
     rng = np.random.default_rng([case.seed, number])
     ranks = world.comm.size
+    given = algorithm.does.data_blocks(ranks), case.size + case.apart
     data = [
-        rng.integers(0, 256, case.size if algorithm.contributes(rank) else 0, dtype=np.uint8) for rank in range(ranks)
+        rng.integers(0, 256, given, dtype=np.uint8)[:, : case.size] if algorithm.contributes(rank) else NOTHING
+        for rank in range(ranks)
     ]
-    whole = [np.full((algorithm.roots(ranks), case.size + case.apart), UNWRITTEN, np.uint8) for _ in range(ranks)]
+    taken = algorithm.does.buffer_blocks(ranks), case.size + case.apart
+    whole = [np.full(taken, UNWRITTEN, np.uint8) for _ in range(ranks)]
     memory = [blocks[:, : case.size] for blocks in whole] if case.apart else ()
-    outcome = world.run(algorithm, data, case.size, LIMIT_NS, memory)
-    expected = np.concatenate(data)
+    outcome = world.run(algorithm, [one[0] if len(one) == 1 else one for one in data], case.size, LIMIT_NS, memory)
     for rank in outcome.completed:
+        expected = reference(algorithm, data, rank)
         assert np.array_equal(outcome.buffers[rank].ravel(), expected), f"rank {rank} completed with wrong bytes"
         assert np.all(whole[rank][:, case.size :] == UNWRITTEN), f"rank {rank} wrote between its blocks"
     for rank, end in enumerate(outcome.ends):

@@ -142,6 +142,7 @@ def test_an_input_file_decides_the_size_unless_one_is_given(treecast: Treecast, 
 
     assert size() == 34
     assert size("--algorithm", "mcast_broadcast") == 100
+    assert size("--algorithm", "ring_reduce_scatter") == 12
     assert size("--size", "10") == 10
 
 
@@ -372,6 +373,8 @@ def test_a_comparison_is_of_all_allgathers_unless_told_otherwise(treecast: Treec
     usual = treecast("compare", "--dry-run").scenario
     assert (usual["algorithms"], usual["iterations"], usual["name"]) == (names("allgather"), 3, "compare")
     assert treecast("compare", "--dry-run", "--kind", "broadcast").scenario["algorithms"] == names("broadcast")
+    adding = treecast("compare", "--dry-run", "--kind", "reduce_scatter").scenario["algorithms"]
+    assert adding == names("reduce_scatter") == ["ring_reduce_scatter"]
     two = "mcast_allgather,openmpi_allgather"
     assert treecast("compare", "--dry-run", "--algorithm", two).scenario["algorithms"] == two.split(",")
     file = tmp_path / "mine.yaml"

@@ -22,7 +22,7 @@ def operation(scenario: Scenario, name: str, rank: int) -> tuple[Endpoint, Lifec
     comm = communicator(scenario.fabric, mtu=scenario.mtu, rate_bps=scenario.link_rate_bps)
     endpoint = Endpoint(comm, rank, scenario.protocol)
     entry = collective(name)
-    data = np.zeros(scenario.size_bytes if entry.contributes(rank) else 0, np.uint8)
+    data = np.zeros(entry.data_bytes(comm.size, scenario.size_bytes) if entry.contributes(rank) else 0, np.uint8)
     buffer = np.zeros(entry.buffer_bytes(comm.size, scenario.size_bytes), np.uint8)
     prepared = endpoint.prepare(partial(entry.make, data=data, buffer=buffer))
     assert isinstance(prepared, Lifecycle)

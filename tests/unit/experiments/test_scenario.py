@@ -92,6 +92,8 @@ REFUSED = [
     ({"mtu": 1500}, "256, 512, 1024, 2048, 4096"),
     ({"size_bytes": "4GiB", "mtu": 256}, "268435456 chunks"),
     ({"size_bytes": -1}, "size_bytes -1"),
+    ({"size_bytes": 1001, "algorithms": "ring_reduce_scatter"}, "a multiple of 4, like 1000"),
+    ({"size_bytes": 3, "algorithms": "mcast_allgather,ring_reduce_scatter"}, "a multiple of 4, like 4"),
     ({"algorithms": "quantum"}, "known are"),
     ({"algorithms": []}, "algorithms"),
     ({"algorithms": "mcast_allgather,mcast_allgather"}, "twice"),
@@ -129,6 +131,13 @@ def test_the_numbering_limit_is_exact() -> None:
     with pytest.raises(UserError, match="23 bits"):
         Scenario.of({"size_bytes": per_rank, "op_bits": 9})
     assert Scenario.of({"size_bytes": per_rank * 16, "algorithms": "mcast_broadcast"}).ranks == 16
+
+
+def test_a_reduction_needs_memory_for_what_it_gives_and_as_much_for_what_it_has_yet_to_add() -> None:
+    moves, adds = (
+        Scenario.of({"size_bytes": "1MiB", "algorithms": name}) for name in ("ring_allgather", "ring_reduce_scatter")
+    )
+    assert adds.memory_bytes - moves.memory_bytes == 16 * 16 * 2**20
 
 
 def test_memory_is_checked_against_what_is_free() -> None:

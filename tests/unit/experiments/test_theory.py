@@ -101,12 +101,15 @@ def test_trees_share_a_block_chunk_by_chunk(size: int, mtu: int, trees: int) -> 
 def test_limits_are_the_receiving_links() -> None:
     assert theory.limit_seconds("allgather", 16, 1024 * KIB, 50_000_000) == pytest.approx(2.516582, rel=1e-6)
     assert theory.limit_seconds("broadcast", 16, 1024 * KIB, 50_000_000) == pytest.approx(0.167772, rel=1e-5)
+    assert theory.limit_seconds("reduce_scatter", 16, 1024 * KIB, 50_000_000) == pytest.approx(2.516582, rel=1e-6)
     assert theory.limit_seconds("allgather", 1, 1024 * KIB, 50_000_000) == 0.0
 
 
 def test_bandwidths_are_those_of_nccl_tests() -> None:
     assert theory.algbw("allgather", 16, 10**6, 2.0) == 8e6
     assert theory.busbw("allgather", 16, 10**6, 2.0) == 7.5e6
+    assert theory.algbw("reduce_scatter", 16, 10**6, 2.0) == 8e6
+    assert theory.busbw("reduce_scatter", 16, 10**6, 2.0) == 7.5e6
     assert theory.algbw("broadcast", 16, 10**6, 2.0) == theory.busbw("broadcast", 16, 10**6, 2.0) == 5e5
     assert theory.algbw("allgather", 16, 10**6, 0.0) == 0.0
 

@@ -14,9 +14,11 @@ from controller.live import Live
 from controller.routes import unicast_routes
 from controller.trees import plan_tree
 from endpoints.collectives import linear_allgather, recursive_doubling_allgather, ring_allgather
+from endpoints.collectives.registry import collective
 from endpoints.core.schedule import Transfer
 from experiments import theory
 from experiments.movement.link_theory import (
+    LinkTheory,
     Load,
     Paths,
     block_crossings,
@@ -169,6 +171,14 @@ def test_bytes_of_all_links_are_those_of_the_blocks_that_cross_them(hosts: int, 
     loads = unicast_loads(ring_allgather.transfers(hosts, size), case.paths(), mtu, 16)
     total = sum(loads.values(), start=Load())
     assert total == transfer_load(size, mtu, 16) * case.ring()
+
+
+def test_a_reduction_round_the_ring_moves_what_gathering_moves() -> None:
+    fabric = parse_topology("fattree,k=4")
+    links = LinkTheory(fabric, (), [host.name for host in fabric.hosts], 4096)
+    adding, gathering = (links.loads(collective(f"ring_{kind}"), 70_000) for kind in ("reduce_scatter", "allgather"))
+    assert adding == gathering
+    assert adding["h1->e00"] == transfer_load(70_000, 4096, 16) * 15
 
 
 def test_frames_of_multicast_are_counted_with_the_bytes() -> None:
