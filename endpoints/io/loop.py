@@ -51,6 +51,10 @@ class PacketRing(Protocol):
     def release(self, count: int) -> None:
         """Give slots back."""
 
+    @property
+    def at_border(self) -> bool:
+        """Whether those given back last were fewer than had come, perhaps."""
+
     def send(self, frame: Frame) -> bool:
         """Send; false if there is no room now."""
 
@@ -141,10 +145,13 @@ class Loop:
         return arrivals
 
     def _receive(self) -> Arrivals:
-        """One batch, so that what comes meanwhile is part of the next one; more only when there is a backlog."""
+        """One batch, so that what comes meanwhile is part of the next one; more only when there is a backlog.
+
+        None of what has come is left: what is missing then is not here, and a nap may last until it can be.
+        """
         arrivals = Arrivals.CONTROL
         taken = TAKE_LIMIT
-        while taken == TAKE_LIMIT:
+        while taken == TAKE_LIMIT or (taken and self._ring.at_border):
             frames, lengths = self._ring.take(TAKE_LIMIT)
             taken = len(lengths)
             if taken:

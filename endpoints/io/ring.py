@@ -86,8 +86,8 @@ class PacketRing:
     def take(self, limit: int) -> tuple[U8, I32]:
         """Frames that have come and not been released, shape (n, stride), and their lengths, shape (n,).
 
-        At most ``limit``; fewer at the end of a block of the ring, so ask again after ``release`` until n is 0. A frame
-        longer than the stride has been cut to it.
+        At most ``limit``; fewer at the end of a block of the ring, see ``at_border``. A frame longer than the stride
+        has been cut to it.
         """
         frames, lengths = self._slots.take(limit)
         if not len(lengths):
@@ -100,6 +100,11 @@ class PacketRing:
     def release(self, n: int) -> None:
         """Give back the first ``n`` frames of those taken; views of them are void from now on."""
         self._slots.release(n)
+
+    @property
+    def at_border(self) -> bool:
+        """Whether what was released last ended with a block of the ring, so that there may be more: ask again."""
+        return self._slots.at_border
 
     def statistics(self) -> tuple[int, int]:
         """Frames since the start that came into the ring, and that were dropped because it was full."""

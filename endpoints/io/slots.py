@@ -103,6 +103,11 @@ class Slots:
         block, run = self.ready(limit)
         return self.frames[block, run], self.captured[block, run]
 
+    @property
+    def at_border(self) -> bool:
+        """Whether a block ended with what was released last: of what has come, there may be more in the next one."""
+        return self._first == 0
+
     def release(self, n: int) -> None:
         """Give the first ``n`` slots of those taken back to the kernel; their frames may be overwritten from now on."""
         end = self._first + n

@@ -57,6 +57,8 @@ class OverdueStation:
 class EmptyRing:
     """A ring into which nothing comes; a pipe stands for its socket."""
 
+    at_border = False
+
     def __init__(self, fd: int) -> None:
         self._fd = fd
 

@@ -58,8 +58,31 @@ class BusyRing:
     def send(self, frame: Frame) -> bool:
         return True
 
+    @property
+    def at_border(self) -> bool:
+        return False
+
     def fileno(self) -> int:
         return self._fd
+
+
+class DividedRing(BusyRing):
+    """A ring in which two frames lie, either side of the border of two blocks."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self.released = 0
+
+    @property
+    def at_border(self) -> bool:
+        return self.released == 1
+
+    def take(self, limit: int) -> tuple[U8, Lengths]:
+        there = min(1, 2 - self.released)
+        return np.zeros((there, 64), np.uint8), np.full(there, 64, np.int32)
+
+    def release(self, count: int) -> None:
+        self.released += count
 
 
 class Control:
@@ -114,3 +137,10 @@ def test_what_is_asked_of_it_meanwhile_is_done_and_no_interrupt(pipes: list[tupl
     loop = Loop(cast(Station, BusyStation()), BusyRing(ring), interrupt, lambda event: None, 0, control)
     assert turns(loop, 5, write_to) == MANY
     assert control.tended == 1
+
+
+def test_nothing_that_has_come_is_left_in_the_next_block_while_the_host_naps(pipes: list[tuple[int, int]]) -> None:
+    (descriptor, _), (interrupt, _), _ = pipes
+    ring = DividedRing(descriptor)
+    Loop(cast(Station, BusyStation()), ring, interrupt, lambda event: None, nap_ns=0).turn()
+    assert ring.released == 2
