@@ -43,15 +43,17 @@ def ending(exit_code: int | None) -> str:
 class Muster(Generic[T]):
     """Waits for one answer of a ``kind`` from each of ``hosts``, which are by name.
 
-    ``answers`` has those that came, ``gone`` says of the others how they ended.
+    ``answers`` has those that came, ``gone`` says of the others how they ended. Whoever waits looks around every
+    ``LOOK_S`` meanwhile, first at ``look_at`` (monotonic seconds).
     """
 
-    def __init__(self, hosts: Mapping[str, HostProcess], kind: type[T]) -> None:
+    def __init__(self, hosts: Mapping[str, HostProcess], kind: type[T], look_at: float = 0.0) -> None:
         self.answers: dict[str, T] = {}
         self.gone: dict[str, str] = {}
         self._kind = kind
         self._hosts = hosts
         self._waiting = {host.pipe: name for name, host in hosts.items()}
+        self._look_at = look_at
 
     @property
     def waiting(self) -> list[str]:
@@ -61,16 +63,19 @@ class Muster(Generic[T]):
     def wait(self, until: float | None = None, look: Callable[[], object] = lambda: None) -> list[str]:
         """Wait for some answers, not beyond ``until`` (monotonic seconds); of whom there is word now: nobody by then.
 
-        ``look`` is called at least every ``LOOK_S``; what it raises is passed on, and the muster may go on.
+        ``look`` is called every ``LOOK_S``, at ``until`` and after the last answer, however many come: looking takes
+        time from those who are still busy. What it raises is passed on, and the muster may go on.
         """
         news: list[str] = []
         while self._waiting and not news:
-            rest = LOOK_S if until is None else min(LOOK_S, until - time.monotonic())
-            for pipe in wait(list(self._waiting), max(0.0, rest)):
+            wake = self._look_at if until is None else min(self._look_at, until)
+            for pipe in wait(list(self._waiting), max(0.0, wake - time.monotonic())):
                 name = self._waiting.pop(pipe)  # type: ignore[call-overload]
                 self._hear(name)
                 news.append(name)
-            look()
+            if not news or not self._waiting or time.monotonic() >= self._look_at:
+                self._look_at = time.monotonic() + LOOK_S
+                look()
             if until is not None and time.monotonic() >= until:
                 break
         return news

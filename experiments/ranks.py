@@ -35,7 +35,7 @@ from endpoints.wire.templates import build_templates
 from experiments.buffers import Buffers
 from experiments.data import Data
 from experiments.errors import Cancelled, ExperimentFailed, Refused
-from experiments.muster import Muster, ending, send
+from experiments.muster import LOOK_S, Muster, ending, send
 from experiments.patience import Patience
 from experiments.scenario import Scenario
 
@@ -172,7 +172,7 @@ class Ranks:
         senders = algorithm.roots(size)
         chunks = -(-data.size // self.comm.mtu) * (senders * size - senders)
         begun = self._progress[:, 1].copy()
-        found = self._collect(lambda: self._tell(report, begun, chunks))
+        found = self._collect(lambda: self._tell(report, begun, chunks), start / 1e9 + LOOK_S / 2)
         self._out_of_step = any(result.failure is not None for result in found)
         return found
 
@@ -211,12 +211,12 @@ class Ranks:
         self.gone |= muster.gone
         return muster.answers
 
-    def _collect(self, look: Callable[[], None]) -> list[RankResult]:
+    def _collect(self, look: Callable[[], None], look_at: float) -> list[RankResult]:
         """The result of every rank. Once one has failed, or is gone, the others have a time to end; then they must.
 
         Nobody takes longer than endpoints may wait: one that is stopped when all others are done is not waited for.
         """
-        muster = Muster(self._present(), RankResult)
+        muster = Muster(self._present(), RankResult, look_at)
         patience = Patience.of(self._scenario)
         abort = self._first_missing()
         until = time.monotonic() + (AFTER_FAILURE_S + patience.operation / 1e9 if abort is None else 0)

@@ -19,11 +19,16 @@ import numpy as np
 
 from endpoints.collectives.registry import collective
 from endpoints.core.packets import U8
+from endpoints.io.clock import now_ns
 from endpoints.io.commands import Abort, Command, Crashed, Go, HostSetup, Ready, Regroup, RunOperation, Settle, Stop
 from endpoints.io.host import Host, open_network
 
 UNWRITTEN = 0xA5
 """What a receive buffer holds before an operation, so that a byte that nobody wrote is not mistaken for a zero."""
+
+LINGER_NS = 30_000_000
+"""After the end of an operation a host says nothing for so long, unless it is asked. To make up a result and to hear it
+takes processor time, of which hosts that have not finished would be deprived. Most finish within this time."""
 
 
 @dataclass(slots=True)
@@ -105,6 +110,7 @@ def _serve(setup: HostSetup, pipe: Connection, control: Connection) -> None:
                     host.run_until(lambda: False, at_most=command.start_at)
                     host.begin(op)
                     host.run_until(lambda: bool(host.ended))
+                    host.run_until(lambda: False, at_most=now_ns() + LINGER_NS)
                 case Abort() as command:
                     host.give_up(op, command.reason, command.suspect)
                 case Settle():
