@@ -93,6 +93,10 @@ class Endpoint:
             self._deliver(peer, message, now)
         self._settle(now)
 
+    def drop(self, op: int) -> None:
+        """Have done with operation ``op`` where it is: its buffers are not touched any more, and no peer is told."""
+        self._operations.drop(op)
+
     def receive(self, batch: Batch, now: int) -> None:
         """Take a batch of frames as the wire decoded it."""
         if batch.rejected:

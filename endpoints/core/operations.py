@@ -67,6 +67,11 @@ class Operations:
         self._early = [(peer, message) for peer, message in self._early if message.op != op]
         return early
 
+    def drop(self, op: int) -> None:
+        """Forget one, whatever state it is in; from now on it is of the past."""
+        self._prepared.pop(op, None)
+        self._reported.pop(op, None)
+
     @property
     def last_prepared(self) -> int:
         """The newest of those that are there; ProtocolError if there is none."""

@@ -136,14 +136,13 @@ class Host:
                 self._end(op, (reason, suspect))
 
     def prepare(self, op: int, algorithm: Collective, data: U8, buffer: U8) -> None:
-        """Have operation ``op`` ready, the next one of its number; its buffers are in memory."""
-        if not any(account.said is None for account in self._accounts.values()):
+        """Have operation ``op`` ready; its buffers are in memory."""
+        if not self.ended and all(account.said is not None for account in self._accounts.values()):
             for impairer in self._faults.values():
                 impairer.log.clear()
             self._accounts.clear()
             self.loop.lateness = Lateness()
-        operation = self.endpoint.prepare(partial(algorithm.make, data=data, buffer=buffer))
-        assert operation.op == op
+        operation = self.endpoint.prepare(partial(algorithm.make, data=data, buffer=buffer), op)
         hit: dict[Way, int] = {way: len(impairer.log) for way, impairer in self._faults.items()}
         self._accounts[op] = _Account(operation, self._meters(), hit)
 
@@ -151,11 +150,12 @@ class Host:
         """Enter the barrier of an operation that was prepared."""
         if [*self._accounts] == [op]:
             self.loop.lateness = Lateness()
-        self.endpoint.begin(now_ns())
+        self.endpoint.begin(now_ns(), op)
 
     def give_up(self, op: int, reason: str, suspect: int | None) -> None:
         """The operation ends here, if there still is one."""
         if op in self._accounts and self._accounts[op].said is None:
+            self.endpoint.drop(op)
             self._end(op, (reason, suspect))
 
     def _end(self, op: int, failure: tuple[str, int | None] | None) -> None:

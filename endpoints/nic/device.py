@@ -33,8 +33,8 @@ from endpoints.nic.jobs import Bad, Job, check
 from endpoints.nic.requests import AskResult, Deregister, GiveUp, Refused, Register
 from endpoints.nic.results import in_turn
 
-OUTSTANDING = 1
-"""Works that run at a time; the others wait in the queue."""
+OUTSTANDING = 4
+"""Works that run at a time, each with an equal part of the memory; the others wait in the queue."""
 
 
 class Engine(Protocol):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from endpoints.io.commands import Abort, Crashed, Go, RankResult, Ready, Regroup, RunOperation, Settle
+from endpoints.nic.device import OUTSTANDING
 from endpoints.nic.entries import DEPTH, Status
 from endpoints.nic.port import GONE, NicGone
 from endpoints.nic.queue import QueueFull
@@ -159,8 +160,8 @@ def test_what_is_wrong_is_said_and_what_follows_flushed_until_the_ranks_are_grou
 
 
 def fail(nic: Nic) -> list[Any]:
-    handles = post(nic, GOOD, SILENT_PEER, GOOD)
-    ends = [outcome(handle) for handle in handles]
+    handles = post(nic, GOOD, SILENT_PEER)
+    ends = [*map(outcome, handles), *outcomes(nic, GOOD)]
     assert handles[1].completion is not None
     return [*ends, handles[1].completion.suspect, nic.result(handles[0]).failure, nic.result(handles[1]).failure]
 
@@ -176,8 +177,8 @@ def test_a_collective_that_fails_says_why_and_on_whose_account(hosts: Hosts) -> 
     ]
 
 
-def give_up(nic: Nic) -> list[Any]:
-    handles = post(nic, ENDLESS, GOOD)
+def give_up(nic: Nic) -> list[tuple[Status, str]]:
+    handles = post(nic, *[ENDLESS] * OUTSTANDING, GOOD)
     with pytest.raises(TimeoutError, match=r"work request 1 has not ended in 0.05 s"):
         handles[0].wait(0.05)
     nic.give_up("enough", 1)
@@ -185,7 +186,24 @@ def give_up(nic: Nic) -> list[Any]:
 
 
 def test_what_is_given_up_ends(hosts: Hosts) -> None:
-    assert hosts().call(give_up) == [(Status.RETRY_EXCEEDED_ERROR, "enough"), (Status.FLUSHED_ERROR, "enough")]
+    given_up = [(Status.RETRY_EXCEEDED_ERROR, "enough")] * OUTSTANDING
+    assert hosts().call(give_up) == [*given_up, (Status.FLUSHED_ERROR, "enough")]
+
+
+def in_any_order(nic: Nic, file: Path) -> list[bool]:
+    """Whether those in front have ended, once those behind them have."""
+    slow, *quick = post(nic, AWAITS_FILE, *[GOOD] * 2 * OUTSTANDING)
+    for handle in quick:
+        handle.wait(BOUND_S)
+    ended = [slow.poll()]
+    file.touch()
+    slow.wait(BOUND_S)
+    return [*ended, slow.poll()]
+
+
+def test_a_short_one_is_not_held_up_by_a_long_one(hosts: Hosts) -> None:
+    host = hosts()
+    assert host.call(in_any_order, host.file) == [False, True]
 
 
 def striped(nic: Nic, kinds: tuple[int, ...]) -> Any:
@@ -259,8 +277,9 @@ def lose(nic: Nic, *kinds: int) -> tuple[list[tuple[Status, str]], str]:
 
 def test_a_nic_that_dies_completes_everything_with_an_error_and_ends_its_application(hosts: Hosts) -> None:
     host = hosts()
-    ends, words = host.call(lose, GOOD, KILLED, GOOD)
-    assert ends == [(Status.SUCCESS, ""), (Status.FATAL_ERROR, GONE), (Status.FATAL_ERROR, GONE)]
+    assert host.call(outcomes, GOOD) == [(Status.SUCCESS, "")]
+    ends, words = host.call(lose, ENDLESS, KILLED, GOOD)
+    assert ends == [(Status.FATAL_ERROR, GONE)] * 3
     assert words == GONE
     assert ended(host.process) == [1, -signal.SIGKILL]
 
