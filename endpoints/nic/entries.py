@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Self
 
+from endpoints.collectives.elements import Element
 from endpoints.nic.rows import Rows
 
 DEPTH = 64
 """Work requests that may be outstanding; the completion queue is as deep, so it never overflows."""
+
+ELEMENTS = tuple(Element)
 
 _REASON_BYTES = 232
 _NOBODY = -1
@@ -36,29 +39,30 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A collective to run: ``algorithm`` is a number in the sorted list of all.
+    """A collective to run: ``algorithm`` is a number in the sorted list of all, ``element`` one in ``ELEMENTS``.
 
     It is prepared when its turn comes, and begins not before ``start_at`` (monotonic ns; 0: at once).
     """
 
-    ENTRY: ClassVar = struct.Struct("<QQ5Q5QQ")
+    ENTRY: ClassVar = struct.Struct("<QII5Q5QQ")
 
     number: int
     algorithm: int
     data: Rows
     buffer: Rows
     start_at: int = 0
+    element: int = 0
 
     def pack(self) -> bytes:
         """As bytes."""
         rows = (x for part in (self.data, self.buffer) for x in (part.key, part.offset, *_shape(part)))
-        return self.ENTRY.pack(self.number, self.algorithm, *rows, self.start_at)
+        return self.ENTRY.pack(self.number, self.algorithm, self.element, *rows, self.start_at)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
         """From what :meth:`pack` gave; any bytes of the length are some work request, if not one that can be done."""
-        number, algorithm, *rows, start_at = cls.ENTRY.unpack(packed)
-        return cls(number, algorithm, Rows(*rows[:5]), Rows(*rows[5:]), start_at)
+        number, algorithm, element, *rows, start_at = cls.ENTRY.unpack(packed)
+        return cls(number, algorithm, Rows(*rows[:5]), Rows(*rows[5:]), start_at, element)
 
 
 def _shape(rows: Rows) -> tuple[int, int, int]:

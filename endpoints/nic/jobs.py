@@ -12,7 +12,7 @@ from endpoints.collectives.registry import Collective
 from endpoints.core.communicator import Communicator
 from endpoints.core.packets import U8
 from endpoints.nic import budget
-from endpoints.nic.entries import Status, Work
+from endpoints.nic.entries import ELEMENTS, Status, Work
 from endpoints.nic.rows import Rows
 
 NOTHING = Rows(0, 0, 0, 0, 1)
@@ -55,16 +55,18 @@ def check(
     """The job of ``rank``; :class:`Bad` if there is none. ``memory`` is what is registered, by key."""
     if work.algorithm >= len(algorithms):
         raise Bad(Status.LOCAL_OPERATION_ERROR, f"algorithm {work.algorithm}: there are {len(algorithms)}")
-    algorithm = algorithms[work.algorithm]
+    if work.element >= len(ELEMENTS):
+        raise Bad(Status.LOCAL_OPERATION_ERROR, f"element {work.element}: there are {len(ELEMENTS)}")
+    algorithm = algorithms[work.algorithm].adding(ELEMENTS[work.element])
     data, buffer = work.data, work.buffer
     for rows in (data, buffer):
         _view(rows, memory)
-    blocks = algorithm.roots(comm.size)
-    if buffer.count != blocks:
-        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name} receives {blocks} blocks, not {buffer.count}")
-    if algorithm.contributes(rank) and (data.count, data.length) != (1, buffer.length):
-        given = data.count * data.length
-        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name}: {given} bytes for blocks of {buffer.length}")
+    takes, gives = algorithm.does.data_blocks(comm.size), algorithm.does.buffer_blocks(comm.size)
+    if buffer.count != gives:
+        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name} receives {gives} blocks, not {buffer.count}")
+    if algorithm.contributes(rank) and (data.count, data.length) != (takes, buffer.length):
+        found = f"not {data.count} of {data.length} bytes"
+        raise Bad(Status.LOCAL_LENGTH_ERROR, f"{algorithm.name} takes {takes} blocks of {buffer.length}, {found}")
     if not algorithm.contributes(rank):
         data = NOTHING
     step = round_bytes(algorithm, buffer.length, comm, nic)

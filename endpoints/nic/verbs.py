@@ -17,10 +17,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from endpoints.collectives.elements import Element
 from endpoints.collectives.registry import collective, collectives
 from endpoints.io.commands import HostSetup, RankResult, Ready, Regroup, Stop
 from endpoints.nic.channel import Channel
-from endpoints.nic.entries import DEPTH, Completion, Status, Work
+from endpoints.nic.entries import DEPTH, ELEMENTS, Completion, Status, Work
 from endpoints.nic.memory import Array, SharedMemory
 from endpoints.nic.port import NicGone, Port
 from endpoints.nic.queue import QueueFull
@@ -230,13 +231,28 @@ class Nic:
         """The same, of rank 0's ``data``; that of others is not looked at."""
         return self.post(algorithm, data if self.rank == 0 else NOTHING, buffer)
 
-    def post(self, algorithm: str, data: Region, buffer: Region, start_at: int = 0) -> Handle:
+    def reduce_scatter_async(
+        self, data: Region, buffer: Region, element: Element, algorithm: str = "ring_reduce_scatter"
+    ) -> Handle:
+        """The sum over all ranks of the block for this one; ``data`` has a block for each, in rank order."""
+        return self.post(algorithm, data, buffer, element=element)
+
+    def post(
+        self,
+        algorithm: str,
+        data: Region,
+        buffer: Region,
+        start_at: int = 0,
+        element: Element = Element.UINT32,
+    ) -> Handle:
         """Any algorithm by its name, not before ``start_at`` (monotonic ns); ValueError if it or a length is wrong."""
         made = collective(algorithm)
-        into = Rows.blocks(buffer.key, buffer.offset, buffer.size, made.roots(self.size))
-        given = Rows.blocks(data.key, data.offset, data.size, 1)
+        into = Rows.blocks(buffer.key, buffer.offset, buffer.size, made.does.buffer_blocks(self.size))
+        given = Rows.blocks(data.key, data.offset, data.size, made.does.data_blocks(self.size))
         if made.contributes(self.rank) and given.length != into.length:
-            raise ValueError(f"{algorithm}: {given.length} bytes are given, and blocks of {into.length} received")
+            raise ValueError(f"{algorithm}: blocks of {given.length} bytes are given, and of {into.length} received")
+        if into.length % made.granularity:
+            raise ValueError(f"{algorithm}: a block of {into.length} bytes is no multiple of {made.granularity}")
         self.progress()
         if len(self._outstanding) >= DEPTH:
             raise QueueFull(f"{DEPTH} work requests are outstanding, which is all there is room for")
@@ -251,6 +267,7 @@ class Nic:
                 given.part(start, stop) if made.contributes(self.rank) else given,
                 into.part(start, stop),
                 start_at,
+                ELEMENTS.index(element),
             )
             self._ports[worker].post(work)
         if self.gone is not None:

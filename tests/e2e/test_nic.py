@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from endpoints.collectives.elements import Element
 from endpoints.io.commands import Call, Ready, Returned, Stop
 from endpoints.nic import budget
 from endpoints.nic.device import OUTSTANDING
@@ -18,6 +19,7 @@ from tests.e2e.veth_pair import in_sandbox, needs_root
 pytestmark = [needs_root, pytest.mark.root, pytest.mark.e2e]
 
 SIZE = 300_001
+FLOATS = 50_003
 BOUND_S = 30.0
 
 
@@ -26,16 +28,22 @@ def contribution(rank: int, salt: int = 0) -> np.ndarray:
 
 
 def collectives(nic: Nic) -> tuple[list[int], list[int]]:
-    """Allgathers and a Broadcast, all outstanding at once; bytes of each that are wrong, and its rounds."""
+    """Allgathers, a Broadcast and a Reduce-Scatter, outstanding at once; bytes that are wrong, and rounds, of each."""
     everything = np.concatenate([contribution(rank) for rank in range(nic.size)])
     data, buffers = nic.allocate(SIZE), [nic.allocate(nic.size * SIZE) for _ in range(3)]
     data[:] = contribution(nic.rank)
     given, into = nic.register(data), [nic.register(buffer) for buffer in buffers]
     handles = [nic.allgather_async(given, into[0]), nic.allgather_async(given, into[1], "ring_allgather")]
     handles.append(nic.broadcast_async(given if nic.rank == 0 else NOTHING, into[2][:SIZE]))
+    values = [np.random.default_rng(rank).random((nic.size, FLOATS), np.float32) for rank in range(nic.size)]
+    summands, sums = nic.allocate(values[0].nbytes), nic.allocate(FLOATS * 4)
+    summands[:] = values[nic.rank].ravel().view(np.uint8)
+    handles.append(nic.reduce_scatter_async(nic.register(summands), nic.register(sums), Element.FLOAT32))
     for handle in handles:
         handle.wait(BOUND_S)
-    expected = [everything, everything, everything[:SIZE]]
+    buffers.append(sums)
+    total = sum(value[nic.rank] for value in values)
+    expected = [everything, everything, everything[:SIZE], np.asarray(total).view(np.uint8)]
     wrong = [int((buffer[: len(right)] != right).sum()) for buffer, right in zip(buffers, expected, strict=True)]
     return wrong, [barriers(nic, handle) for handle in handles]
 
@@ -54,7 +62,12 @@ def memory_for(chunks: int, workers: int) -> int:
 
 @pytest.mark.parametrize(
     ("workers", "memory", "rounds"),
-    [(1, None, [1, 1, 1]), (2, None, [1, 1, 1]), (1, memory_for(64, 1), [3, 1, 2]), (2, memory_for(64, 2), [2, 1, 1])],
+    [
+        (1, None, [1, 1, 1, 1]),
+        (2, None, [1, 1, 1, 1]),
+        (1, memory_for(64, 1), [3, 1, 2, 1]),
+        (2, memory_for(64, 2), [2, 1, 1, 1]),
+    ],
 )
 def test_collectives_run_on_the_nics_and_arrive_in_the_applications_memory(
     tmp_path: Path, workers: int, memory: int | None, rounds: list[int]
@@ -70,7 +83,7 @@ def test_collectives_run_on_the_nics_and_arrive_in_the_applications_memory(
                 assert host.pipe.recv() == Ready()
             for host in hosts:
                 host.send(Call(collectives))
-            assert [host.pipe.recv() for host in hosts] == [Returned(([0, 0, 0], rounds))] * 2
+            assert [host.pipe.recv() for host in hosts] == [Returned(([0, 0, 0, 0], rounds))] * 2
             for host in hosts:
                 host.send(Stop())
                 for process in host.processes:

@@ -139,7 +139,7 @@ def wrong(nic: Nic) -> list[Any]:
     with pytest.raises(ValueError, match="unknown algorithm"):
         nic.post("none", NOTHING, NOTHING)
     good, into = regions(nic, GOOD)
-    with pytest.raises(ValueError, match="1000 bytes are given, and blocks of 500 received"):
+    with pytest.raises(ValueError, match="blocks of 1000 bytes are given, and of 500 received"):
         nic.allgather_async(good, into[:SIZE])
     for given, buffer in ((Region(99, 0, SIZE), into), (good, Region(into.key, SIZE, 2 * SIZE))):
         found += [outcome(handle)[0] for handle in (nic.allgather_async(given, buffer), *post(nic, GOOD))]

@@ -20,6 +20,7 @@ from experiments.communicators import communicator
 from topo.registry import parse_topology
 
 WORD = st.integers(0, (1 << 64) - 1)
+INDEX = st.integers(0, (1 << 32) - 1)
 ROWS = st.builds(Rows, WORD, WORD, WORD, WORD, WORD)
 COMM = communicator(parse_topology("single,hosts=3"), mtu=256, rate_bps=50_000_000)
 NIC = budget.Nic()
@@ -30,7 +31,7 @@ BROADCAST = [algorithm.name for algorithm in ALGORITHMS].index("mcast_broadcast"
 MEMORY = {0: np.zeros(0, np.uint8), 1: np.arange(250, dtype=np.uint8), 2: np.zeros(1000, np.uint8)}
 
 
-@given(st.builds(Work, WORD, WORD, ROWS, ROWS, WORD))
+@given(st.builds(Work, WORD, INDEX, ROWS, ROWS, WORD, INDEX))
 def test_a_work_request_is_read_as_it_was_written(work: Work) -> None:
     assert Work.unpack(work.pack()) == work
 
@@ -101,7 +102,7 @@ def test_a_good_work_request_reads_and_writes_registered_memory_itself() -> None
 def test_a_rank_that_gives_nothing_needs_no_memory_for_it() -> None:
     work = Work(1, BROADCAST, whole(0, 0), whole(2, 250))
     assert check(work, ALGORITHMS, MEMORY, COMM, 1, NIC).rounds[0].data.size == 0
-    with pytest.raises(Bad, match="mcast_broadcast: 0 bytes for blocks of 250"):
+    with pytest.raises(Bad, match="mcast_broadcast takes 1 blocks of 250, not 1 of 0 bytes"):
         check(work, ALGORITHMS, MEMORY, COMM, 0, NIC)
 
 
@@ -109,10 +110,15 @@ def test_a_rank_that_gives_nothing_needs_no_memory_for_it() -> None:
     ("work", "status", "reason"),
     [
         (Work(1, 99, whole(1, 250), whole(2, 750, 3)), Status.LOCAL_OPERATION_ERROR, "algorithm 99: there are"),
+        (Work(1, 0, whole(1, 250), whole(2, 750, 3), 0, 9), Status.LOCAL_OPERATION_ERROR, "element 9: there are 2"),
         (Work(1, ALLGATHER, whole(1, 250), whole(9, 750, 3)), Status.LOCAL_PROTECTION_ERROR, "9 is not registered"),
         (Work(1, ALLGATHER, whole(1, 251), whole(2, 753, 3)), Status.LOCAL_PROTECTION_ERROR, "is not in 250 bytes"),
         (Work(1, ALLGATHER, whole(1, 250), whole(2, 500, 2)), Status.LOCAL_LENGTH_ERROR, "receives 3 blocks, not 2"),
-        (Work(1, ALLGATHER, whole(1, 249), whole(2, 750, 3)), Status.LOCAL_LENGTH_ERROR, "249 bytes for blocks of 250"),
+        (
+            Work(1, ALLGATHER, whole(1, 249), whole(2, 750, 3)),
+            Status.LOCAL_LENGTH_ERROR,
+            "1 blocks of 250, not 1 of 249",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_status(work: Work, status: Status, reason: str) -> None:
@@ -150,7 +156,7 @@ def test_what_cannot_be_cut_small_enough_is_refused_with_numbers() -> None:
     assert refused.value.status is Status.LOCAL_LENGTH_ERROR
 
 
-@given(st.builds(Work, WORD, st.integers(0, 20), ROWS, ROWS, WORD))
+@given(st.builds(Work, WORD, st.integers(0, 20), ROWS, ROWS, WORD, st.integers(0, 3)))
 def test_any_work_request_is_checked_without_harm(work: Work) -> None:
     memory: dict[int, U8] = dict.fromkeys((work.data.key, work.buffer.key), np.zeros(100, np.uint8))
     try:
