@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from endpoints.collectives.registry import UnknownCollective, collective, collectives
-from tests.sim.scenarios import Case, run_case
+from tests.sim.scenarios import Case, fitting, run_case
 
 MTU = 256
 SIZES = (0, 1, MTU - 1, MTU, MTU + 1, 5 * MTU + 7)
@@ -13,17 +13,11 @@ SIZES = (0, 1, MTU - 1, MTU, MTU + 1, 5 * MTU + 7)
 any_collective = pytest.mark.parametrize("algorithm", collectives())
 
 
-def at_least(size: int, algorithm: str) -> int:
-    """The smallest size from ``size`` on that an algorithm can take."""
-    unit = collective(algorithm).granularity
-    return -(-size // unit) * unit
-
-
 @any_collective
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("size", SIZES)
 def test_every_byte_is_right_on_every_rank(algorithm: str, ranks: int, size: int) -> None:
-    size = at_least(size, algorithm)
+    size = fitting(size, algorithm)
     (outcome,) = run_case(Case(ranks=ranks, size=size, mtu=MTU, algorithm=algorithm))
     expected = size * (ranks if collective(algorithm).kind == "allgather" else 1)
     assert [len(buffer) for buffer in outcome.buffers] == [expected] * ranks
@@ -46,7 +40,7 @@ def test_operations_follow_one_another_on_the_same_endpoints(algorithm: str) -> 
 
 @any_collective
 def test_several_trees_share_the_work(algorithm: str) -> None:
-    run_case(Case(ranks=5, size=at_least(9 * MTU + 1, algorithm), mtu=MTU, algorithm=algorithm, trees=3))
+    run_case(Case(ranks=5, size=fitting(9 * MTU + 1, algorithm), mtu=MTU, algorithm=algorithm, trees=3))
 
 
 @any_collective
@@ -55,7 +49,7 @@ def test_blocks_may_lie_apart(algorithm: str, size: int) -> None:
     run_case(
         Case(
             ranks=6,
-            size=at_least(size, algorithm),
+            size=fitting(size, algorithm),
             mtu=MTU,
             algorithm=algorithm,
             apart=3 * MTU + 5,

@@ -20,7 +20,6 @@ from topo.registry import parse_topology
 
 MS = 1_000_000
 UNWRITTEN = 0xA5
-NOTHING = np.zeros((1, 0), np.uint8)
 TEMPLATES = build_templates()
 LIMIT_NS = 120_000 * MS
 """Virtual time in which every operation must have ended, well or not."""
@@ -101,10 +100,24 @@ def make_world(case: Case) -> World:
     return world
 
 
+def fitting(size: int, algorithm: str) -> int:
+    """The smallest size from ``size`` on that an algorithm can take."""
+    unit = collective(algorithm).granularity
+    return -(-size // unit) * unit
+
+
+def contributions(algorithm: Collective, ranks: int, size: int, rng: np.random.Generator, apart: int = 0) -> list[U8]:
+    """Random bytes of every rank: nothing, a block, or of shape (blocks, size) with ``apart`` bytes between them."""
+    count = algorithm.does.data_blocks(ranks)
+    shapes = [(count if algorithm.contributes(rank) else 0, size + apart) for rank in range(ranks)]
+    data = [rng.integers(0, 256, shape, dtype=np.uint8)[:, :size] for shape in shapes]
+    return [blocks if len(blocks) > 1 else blocks.reshape(-1) for blocks in data]
+
+
 def reference(algorithm: Collective, data: Sequence[U8], rank: int) -> U8:
-    """What ``rank`` must receive of what all contribute, each of shape (blocks, bytes)."""
+    """What ``rank`` must receive of what all contribute."""
     if algorithm.does.reduces:
-        added = np.stack([given[rank] for given in data]).view("<u4").sum(axis=0, dtype="<u4")
+        added = np.stack([given.reshape(len(data), -1)[rank] for given in data]).view("<u4").sum(axis=0, dtype="<u4")
         return added.view(np.uint8)
     return np.concatenate([given.ravel() for given in data])
 
@@ -114,15 +127,11 @@ def run_once(world: World, case: Case, number: int = 0) -> Outcome:
     algorithm = collective(case.algorithm)
     rng = np.random.default_rng([case.seed, number])
     ranks = world.comm.size
-    given = algorithm.does.data_blocks(ranks), case.size + case.apart
-    data = [
-        rng.integers(0, 256, given, dtype=np.uint8)[:, : case.size] if algorithm.contributes(rank) else NOTHING
-        for rank in range(ranks)
-    ]
+    data = contributions(algorithm, ranks, case.size, rng, case.apart)
     taken = algorithm.does.buffer_blocks(ranks), case.size + case.apart
     whole = [np.full(taken, UNWRITTEN, np.uint8) for _ in range(ranks)]
     memory = [blocks[:, : case.size] for blocks in whole] if case.apart else ()
-    outcome = world.run(algorithm, [one[0] if len(one) == 1 else one for one in data], case.size, LIMIT_NS, memory)
+    outcome = world.run(algorithm, data, case.size, LIMIT_NS, memory)
     for rank in outcome.completed:
         expected = reference(algorithm, data, rank)
         assert np.array_equal(outcome.buffers[rank].ravel(), expected), f"rank {rank} completed with wrong bytes"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from endpoints.collectives.registry import collectives
 from endpoints.core.config import Cutoff
-from tests.sim.scenarios import Case, run_case
+from tests.sim.scenarios import Case, fitting, run_case
 
 EXAMPLES = 300
 """For each of the parts below, 2,400 altogether."""
@@ -36,7 +36,7 @@ def cases(draw: st.DrawFn, algorithm: str, *, loss: float, deaths: int) -> Case:
     )
     return Case(
         ranks=ranks,
-        size=size % 600 if ranks > 9 else size,
+        size=fitting(size % 600 if ranks > 9 else size, algorithm),
         algorithm=algorithm,
         seed=draw(st.integers(0, 2**32)),
         trees=draw(st.integers(1, 3)),
