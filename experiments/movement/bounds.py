@@ -55,6 +55,8 @@ def _roots(links: LinkTheory, kind: KindName) -> Sequence[str]:
 
 
 UNICAST = Bound("every block to every host by unicast, over the fewest links", _unicast)
+ADDED = Bound("every host's part of every block by unicast, added on the way, over the fewest links", _unicast)
+"""What is added takes the ways of what is copied, backwards: where these part, hosts add."""
 ON_A_TREE = Bound("every block once over each link of a multicast tree", _tree)
 
 

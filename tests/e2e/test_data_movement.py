@@ -1,4 +1,4 @@
-"""Data movement for real: ports count what theory says, for multicast and for a ring, wherever the ranks are."""
+"""Data movement for real: ports count what theory says, for multicast and for rings, wherever the ranks are."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from tests.e2e.sandboxed import needs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
 
-BOTH = ("--algorithm", "mcast_allgather,ring_allgather", "--warmup", "0")
+ALL = ("--algorithm", "mcast_allgather,ring_allgather,ring_reduce_scatter", "--warmup", "0")
 
 
 def both(folder: Path, *arguments: str) -> tuple[Run, Run]:
-    """Multicast and ring in one run, verified, all ports agreeing, each within 2 % of its own theory."""
-    done = run(folder, *arguments, *BOTH)
+    """Multicast and ring in one run, verified, all ports agreeing, each within 2 % of its own theory.
+
+    And a ring that adds, which moves what the other does.
+    """
+    done = run(folder, *arguments, *ALL)
     assert (done.code, done.err) == (0, "")
-    multicast, ring = done.summary.runs
-    for result in (multicast, ring):
+    multicast, ring, adding = done.summary.runs
+    assert adding.link_bytes_theory == ring.link_bytes_theory
+    for result in (multicast, ring, adding):
         assert result.verified
         assert result.port_mismatches == []
         assert total(result) == pytest.approx(sum(result.link_bytes_theory.values()), rel=0.02), result.algorithm

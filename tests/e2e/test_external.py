@@ -23,7 +23,7 @@ UFTP = shutil.which("uftp") is not None and shutil.which("uftpd") is not None
 SIZE = 100_000
 HOSTS = 4
 LEAFSPINE = ("--topo", "leafspine,leaves=2,spines=2,hosts=2", "--bw", "50", "--size", str(SIZE))
-OF_MPI = ("openmpi_allgather", "openmpi_ring_allgather", "openmpi_broadcast")
+OF_MPI = ("openmpi_allgather", "openmpi_ring_allgather", "openmpi_broadcast", "openmpi_reduce_scatter")
 EXTERNAL = (*OF_MPI, "uftp_broadcast")
 
 

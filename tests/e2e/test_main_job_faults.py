@@ -45,6 +45,19 @@ def test_loss_and_reordering_are_made_good_and_the_summary_given_back_hits_the_s
     assert multicast_hits(other, "drop") != multicast_hits(first, "drop")
 
 
+def test_what_is_added_round_the_ring_is_right_to_the_last_bit_whatever_is_lost_twice_or_damaged(
+    tmp_path: Path,
+) -> None:
+    done = run(
+        tmp_path, *SMALL, "--algorithm", "ring_reduce_scatter", "--seed", "7",
+        "--loss", "2%", "--duplicate", "5%", "--reorder", "5%", "--corrupt", "2%",
+    )  # fmt: skip
+    result = done.verified()
+    for kind in ("drop", "duplicate", "reorder", "corrupt"):
+        assert result.injected[kind] > 0
+    assert result.packets.duplicates > 0
+
+
 def test_packets_that_are_named_are_lost_where_they_are_named_and_no_others(tmp_path: Path) -> None:
     done = run(tmp_path, *SMALL, "--impair", "drop:rx:h3:psn=1,4-6,100-127")
     result = done.verified()

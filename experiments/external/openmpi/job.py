@@ -15,8 +15,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from endpoints.collectives.kinds import KindName
 from experiments.external.openmpi import launch
-from experiments.external.openmpi.orders import Answer, Kind, Order
+from experiments.external.openmpi.orders import Answer, Order
 from experiments.external.site import Measured, ProgramFailed, Site
 
 START_TIMEOUT_S = 60.0
@@ -26,7 +27,7 @@ LOOK_S = 0.2
 
 
 @contextmanager
-def job(site: Site, kind: Kind, parameters: Mapping[str, str]) -> Iterator[Job]:
+def job(site: Site, kind: KindName, parameters: Mapping[str, str]) -> Iterator[Job]:
     """Ranks that wait on every host for collectives of a kind, under the MCA ``parameters``."""
     folder = site.folder
     launch.hostfile_path(folder).write_text(launch.hostfile(site.places))
@@ -55,7 +56,7 @@ def job(site: Site, kind: Kind, parameters: Mapping[str, str]) -> Iterator[Job]:
 class Job:
     """The running ranks, each at the other end of a socket."""
 
-    def __init__(self, site: Site, kind: Kind, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, site: Site, kind: KindName, process: subprocess.Popen[bytes]) -> None:
         self._site = site
         self._kind = kind
         self._process = process

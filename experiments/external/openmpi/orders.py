@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-Kind = Literal["allgather", "broadcast"]
+from endpoints.collectives.kinds import KindName
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """One collective: what this rank contributes, and the file that it receives into."""
 
-    kind: Kind
+    kind: KindName
     data: Path
     received: Path
 

@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ def main() -> None:
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
+    carry_out = {
+        "allgather": lambda data, buffer: world.Allgather([data, MPI.BYTE], [buffer, MPI.BYTE]),
+        "broadcast": lambda _, buffer: world.Bcast([buffer, MPI.BYTE], root=0),
+        "reduce_scatter": lambda data, buffer: world.Reduce_scatter_block(
+            [data, MPI.UINT32_T], [buffer, MPI.UINT32_T], op=MPI.SUM
+        ),
+    }
     with socket.socket(socket.AF_UNIX) as plug:
         plug.connect(sys.argv[1])
         link = Connection(plug.detach())
@@ -32,10 +40,10 @@ def main() -> None:
             order = link.recv()
         except EOFError:
             return
-        link.send(_collective(world, MPI.BYTE, order))
+        link.send(_collective(world, carry_out[order.kind], order))
 
 
-def _collective(world: Any, byte: Any, order: Order) -> Answer:
+def _collective(world: Any, carry_out: Callable[[bytes, mmap.mmap | bytearray], None], order: Order) -> Answer:
     data = order.data.read_bytes()
     buffer = _mapped(order.received)
     if order.kind == "broadcast" and data:
@@ -43,10 +51,7 @@ def _collective(world: Any, byte: Any, order: Order) -> Answer:
     cpu = time.process_time()
     world.Barrier()
     begun = time.monotonic()
-    if order.kind == "allgather":
-        world.Allgather([data, byte], [buffer, byte])
-    else:
-        world.Bcast([buffer, byte], root=0)
+    carry_out(data, buffer)
     ended = time.monotonic()
     return Answer(ended - begun, time.process_time() - cpu)
 

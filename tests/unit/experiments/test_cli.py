@@ -374,7 +374,7 @@ def test_a_comparison_is_of_all_allgathers_unless_told_otherwise(treecast: Treec
     assert (usual["algorithms"], usual["iterations"], usual["name"]) == (names("allgather"), 3, "compare")
     assert treecast("compare", "--dry-run", "--kind", "broadcast").scenario["algorithms"] == names("broadcast")
     adding = treecast("compare", "--dry-run", "--kind", "reduce_scatter").scenario["algorithms"]
-    assert adding == names("reduce_scatter") == ["ring_reduce_scatter"]
+    assert adding == names("reduce_scatter") == ["ring_reduce_scatter", "openmpi_reduce_scatter"]
     two = "mcast_allgather,openmpi_allgather"
     assert treecast("compare", "--dry-run", "--algorithm", two).scenario["algorithms"] == two.split(",")
     file = tmp_path / "mine.yaml"
