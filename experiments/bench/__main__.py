@@ -1,4 +1,4 @@
-"""All measurements of ``make bench``, one module each; those that need a fabric are left out where one is not root."""
+"""All measurements of ``make bench``, one module each; those that need a network are left out where one is not root."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 from experiments.bench.captures import bench_captures
 from experiments.bench.collectives import bench_growth, bench_parts
 from experiments.bench.failures import bench_failures
+from experiments.bench.offload import bench_offload
 from experiments.bench.receive import bench_receive_path, received_frames
 from experiments.bench.workers import bench_workers
 
@@ -20,6 +21,8 @@ def main() -> None:
     given = parser.parse_args()
     bench_receive_path(max(1, given.passes))
     bench_workers(max(1, given.passes))
+    if os.geteuid() == 0:
+        bench_offload(max(1, given.passes))
     bench_captures(received_frames())
     if given.iterations > 0 and os.geteuid() == 0:
         bench_parts(given.iterations)
