@@ -30,7 +30,7 @@ from experiments.wording import tell_fault
 from topo.ovs import OvsError
 from topo.tc import BatchError
 
-ALLGATHER, BROADCAST = "mcast_allgather", "mcast_broadcast"
+ALLGATHER, BROADCAST, REDUCE_SCATTER = "mcast_allgather", "mcast_broadcast", "ring_reduce_scatter"
 
 
 class Shell(CLI):
@@ -118,6 +118,10 @@ class Shell(CLI):
     def do_broadcast(self, line: str) -> None:
         """Broadcast SIZE [repeat]: all hosts get SIZE bytes from the first."""
         self._begin(BROADCAST, line)
+
+    def do_reduce_scatter(self, line: str) -> None:
+        """reduce_scatter SIZE [repeat]: every host gets the sum of what all have for it, a block of SIZE."""
+        self._begin(REDUCE_SCATTER, line)
 
     def do_stop(self, _line: str) -> None:
         """stop: end the operation in the background, and what repeats it."""

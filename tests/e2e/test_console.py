@@ -49,12 +49,19 @@ def test_what_is_done_by_hand_is_saved_as_a_scenario_that_repeats_it(tmp_path: P
 
 
 def test_errors_are_lines_and_not_the_end_but_a_script_with_any_fails(tmp_path: Path) -> None:
-    steps = ("nonsense", "fault add host h9 kill", "allgather much", "fault clear 3", "py 'still ' + 'here'")
+    steps = (
+        *("nonsense", "fault add host h9 kill", "allgather much", "fault clear 3", "reduce_scatter 1001"),
+        *("broadcast 1001", "wait", "reduce_scatter 1KiB", "wait", "py 'still ' + 'here'"),
+    )
     done = treecast(tmp_path, "cli", *SMALL, *script(tmp_path, *steps), "--output", str(tmp_path / "results"))
     assert done.code == 1
-    assert done.out.count("\nerror: ") == 4
+    assert done.out.count("\nerror: ") == 5
+    assert "use a multiple of 4, like 1000" in done.out
+    for name in ("mcast_broadcast", "ring_reduce_scatter"):
+        assert f"{name} " in done.out
+    assert done.out.count("verified, ") == 2
     assert "still here" in done.out
-    assert done.err == "treecast: cli: 4 commands or operations went wrong\n"
+    assert done.err == "treecast: cli: 5 commands or operations went wrong\n"
 
 
 def test_a_signal_in_the_middle_of_an_operation_leaves_nothing_behind(tmp_path: Path) -> None:
