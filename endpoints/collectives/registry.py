@@ -56,9 +56,8 @@ class Algorithm:
         return self.does.buffer_blocks(ranks) * size
 
     def memory_bytes(self, ranks: int, size: int) -> int:
-        """Bytes that a rank needs: what it contributes and receives, and what it receives and has yet to add."""
-        scratch = self.data_bytes(ranks, size) if self.does.reduces else 0
-        return self.data_bytes(ranks, size) + self.buffer_bytes(ranks, size) + scratch
+        """Bytes that a rank needs: what it contributes, as given and as sent, what it receives, and has yet to add."""
+        return (3 if self.does.reduces else 2) * self.data_bytes(ranks, size) + self.buffer_bytes(ranks, size)
 
     def contributes(self, rank: int) -> bool:
         """Whether a rank puts data in."""
