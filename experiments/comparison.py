@@ -110,7 +110,7 @@ def _row(named: Row, runs: Sequence[Run], summary: Summary) -> Row:
             [sum(run.link_bytes.values()) / run.link_bytes_bound for run in good if run.link_bytes_bound]
         ),
         host_tx_bytes=_median([sum(run.host_tx_bytes.values()) for run in good]),
-        cpu_seconds=_median([run.cpu["endpoints"] for run in good if "endpoints" in run.cpu]),
+        cpu_seconds=_median([spent for run in good if (spent := run.host_cpu_seconds) is not None]),
         extra_seconds={
             name: median([run.extra_seconds[name] for run in good if name in run.extra_seconds])
             for name in dict.fromkeys(name for run in good for name in run.extra_seconds)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from controller.live import End, link_ends, switch_ends
@@ -40,10 +40,10 @@ def ends_down(fabric: Fabric, links: Iterable[Pair], switches: Iterable[str]) ->
 
 
 class Failures:
-    """See the module. ``endpoints``: the process id of each host's endpoint, by the host's name."""
+    """See the module. ``endpoints``: the processes of each host's endpoint, by its name; the first is waited for."""
 
     def __init__(
-        self, fabric: Fabric, ovs: PrivateOvs, controller: ControllerProcess, endpoints: Mapping[str, int]
+        self, fabric: Fabric, ovs: PrivateOvs, controller: ControllerProcess, endpoints: Mapping[str, Sequence[int]]
     ) -> None:
         self._fabric = fabric
         self._ovs = ovs
@@ -95,29 +95,35 @@ class Failures:
 
     def host_kill(self, host: str) -> None:
         """Kill the endpoint of ``host``, and wait for its end; it is left to its parent to be collected."""
-        pid = self._endpoint(host)
-        self._kill(pid, f"the endpoint of {host}", signal.SIGKILL)
-        with suppress(ChildProcessError):  # collected already
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        first, *others = self._endpoint(host)
+        self._kill(first, f"the endpoint of {host}", signal.SIGKILL)
+        for pid in others:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in (first, *others):
+            with suppress(ChildProcessError):  # collected already
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         self._stopped.discard(host)
 
     def host_stop(self, host: str) -> None:
         """Stop the endpoint of ``host``: it is there and says nothing."""
-        self._kill(self._endpoint(host), f"the endpoint of {host}", signal.SIGSTOP)
+        for pid in self._endpoint(host):
+            self._kill(pid, f"the endpoint of {host}", signal.SIGSTOP)
         self._stopped.add(host)
 
     def host_cont(self, host: str) -> None:
         """Let the endpoint of ``host`` go on; nothing where it has ended meanwhile."""
-        with suppress(ProcessLookupError):
-            os.kill(self._endpoint(host), signal.SIGCONT)
+        for pid in self._endpoint(host):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         self._stopped.discard(host)
 
     def host_slow(self, host: str, share: float) -> None:
         """Have the endpoint of ``host`` stopped for this share of the time."""
-        pid = self._endpoint(host)
-        self._kill(pid, f"the endpoint of {host}", 0)  # is it there?
+        pids = self._endpoint(host)
+        self._kill(pids[0], f"the endpoint of {host}", 0)  # is it there?
         self.host_fast(host)
-        self._brakes[host] = Brake(pid, share, lambda: host in self._stopped)
+        self._brakes[host] = Brake(pids, share, lambda: host in self._stopped)
 
     def host_fast(self, host: str) -> None:
         """Let the endpoint of ``host`` have all of its time again."""
@@ -156,7 +162,7 @@ class Failures:
         if name not in self._fabric.switch:
             raise UserError(f"no switch {name} in {self._fabric.topology}: there are {_few(self._fabric.switch)}")
 
-    def _endpoint(self, host: str) -> int:
+    def _endpoint(self, host: str) -> Sequence[int]:
         if host not in self._endpoints:
             raise UserError(f"no host {host} in {self._fabric.topology}: there are {_few(self._endpoints)}")
         return self._endpoints[host]

@@ -33,6 +33,7 @@ OPTIONS = {
     "queue_packets": "--queue",
     "impairments": "--impair",
     "faults": "--fault",
+    "nic_memory_bytes": "--nic-memory",
 }
 """Options that are not called like the field that they set."""
 

@@ -45,6 +45,10 @@ class RankReport(Protocol):
     def held(self) -> Mapping[tuple[Any, int], int]: ...
     @property
     def gone(self) -> str | None: ...
+    @property
+    def cpu_seconds(self) -> float: ...
+    @property
+    def application_cpu_seconds(self) -> float | None: ...
 
 
 def seconds(reports: Sequence[RankReport]) -> float | None:
@@ -52,6 +56,13 @@ def seconds(reports: Sequence[RankReport]) -> float | None:
     if any(not report.phases or report.phases[-1][0] != "done" for report in reports):
         return None
     return (max(r.phases[-1][1] for r in reports) - min(r.phases[0][1] for r in reports)) / 1e9
+
+
+def cpu_seconds(reports: Sequence[RankReport]) -> dict[str, float]:
+    """Processor time of all ranks by who spent it: the endpoints, or NICs and the applications that use them."""
+    spent = sum(report.cpu_seconds for report in reports)
+    applications = [it.application_cpu_seconds for it in reports if it.application_cpu_seconds is not None]
+    return {"nic": spent, "application": sum(applications)} if applications else {"endpoints": spent}
 
 
 def phase_seconds(reports: Sequence[RankReport]) -> dict[str, list[float]]:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkProcess
 from typing import Generic, TypeVar
 
 from endpoints.io.commands import Command, Crashed
@@ -32,12 +31,23 @@ def send(host: HostProcess, command: Command) -> None:
         host.send(command)
 
 
-def ending(exit_code: int | None) -> str:
+def ending(exit_code: int | None, what: str = "endpoint") -> str:
     """How a process ended, by its exit code as ``multiprocessing`` has it: ``its endpoint was killed by SIGKILL``."""
     if exit_code is not None and exit_code < 0:
         with suppress(ValueError):
-            return f"its endpoint was killed by {signal.Signals(-exit_code).name}"
-    return f"its endpoint ended unasked with status {exit_code}"
+            return f"its {what} was killed by {signal.Signals(-exit_code).name}"
+    return f"its {what} ended unasked with status {exit_code}"
+
+
+def host_ending(host: HostProcess) -> str:
+    """How a host's processes ended: an application without its NIC ends by itself, so it is the NIC that is asked."""
+    host.process.join(END_S)
+    if not host.offloaded:
+        return ending(host.process.exitcode)
+    for engine in host.engines:
+        if engine.exitcode is not None and engine.exitcode < 0:
+            return ending(engine.exitcode, "NIC")
+    return ending(host.process.exitcode, "application")
 
 
 class Muster(Generic[T]):
@@ -83,9 +93,9 @@ class Muster(Generic[T]):
     def fence(self) -> None:
         """End all who have not answered."""
         for name in self.waiting:
-            host = self._hosts[name]
-            host.process.kill()
-            host.process.join(END_S)
+            for process in self._hosts[name].processes:
+                process.kill()
+                process.join(END_S)
             self.gone[name] = "its endpoint did not answer, and was ended"
         self._waiting.clear()
 
@@ -95,7 +105,7 @@ class Muster(Generic[T]):
         try:
             answer = host.pipe.recv()
         except (EOFError, OSError):
-            self.gone[name] = ending(_collected(host.process))
+            self.gone[name] = host_ending(host)
             return
         if isinstance(answer, Crashed):
             sys.stderr.write(answer.trace)
@@ -103,8 +113,3 @@ class Muster(Generic[T]):
         if not isinstance(answer, self._kind):
             raise ExperimentFailed(f"the endpoint of {name} answered {answer!r}")
         self.answers[name] = answer
-
-
-def _collected(process: ForkProcess) -> int | None:
-    process.join(END_S)
-    return process.exitcode

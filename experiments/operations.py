@@ -24,6 +24,7 @@ from experiments.folder import ResultFolder
 from experiments.guests import Guests
 from experiments.injection import hit_lines
 from experiments.movement.link_theory import LinkTheory
+from experiments.movement.offloaded import OffloadedTheory
 from experiments.movement.port_traffic import Moved
 from experiments.ranks import Ranks
 from experiments.results import Run
@@ -62,6 +63,11 @@ class Operations:
         self._watch = watch
         trees = tuple(plan.trees.values())
         self._links = cache(lambda hosts: LinkTheory(scenario.fabric, trees, hosts, scenario.mtu, scenario.protocol))
+        self._offloaded = cache(
+            lambda comm: OffloadedTheory(
+                scenario.fabric, trees, comm, scenario.protocol, scenario.workers, scenario.worker_nic
+            )
+        )
         self._platform = platform
         self._faults = faults
         self.probe_bps = dict(probe_bps)
@@ -222,7 +228,9 @@ class Operations:
         scenario, ranks = self._scenario, len(hosts)
         seconds = judge.seconds(reports)
         expected = -(-scenario.size_bytes // scenario.mtu) * algorithm.roots(ranks) * (ranks - 1)
-        loads = self._links(tuple(hosts)).loads(algorithm, scenario.size_bytes)
+        offloaded = scenario.offload == "nic"
+        theory_of = self._offloaded(self._ranks.comm) if offloaded else self._links(tuple(hosts))
+        loads = theory_of.loads(algorithm, scenario.size_bytes)
         return self._record(
             algorithm,
             iteration,
@@ -239,7 +247,7 @@ class Operations:
             injected=judge.injected(reports),
             link_bytes_theory={link: load.bytes for link, load in loads.items()},
             link_packets_theory={link: load.packets for link, load in loads.items()},
-            cpu={"endpoints": sum(report.cpu_seconds for report in reports)},
+            cpu=judge.cpu_seconds(reports),
         )
 
     def _record(

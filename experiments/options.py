@@ -36,6 +36,11 @@ Seed = Annotated[
     typer.Option(metavar="NUMBER", help="Of the data, of random placement, and of every injected fault."),
 ]
 Trees = Annotated[str | None, typer.Option(metavar="NUMBER", help="Multicast trees that share the chunks (subgroups).")]
+Offload = Annotated[
+    str | None,
+    typer.Option(metavar="WHERE", help="none: the host's process runs the protocol; nic: processes of a NIC do."),
+]
+Workers = Annotated[str | None, typer.Option(metavar="NUMBER", help="Workers of every NIC, with trees of their own.")]
 Chains = Annotated[str | None, typer.Option(metavar="NUMBER", help="Roots that multicast at once; default: all.")]
 Loss = Annotated[str | None, typer.Option(metavar="PERCENT", help="Loss at every receiver, like 1%.")]
 Reorder = Annotated[str | None, typer.Option(metavar="PERCENT", help="Packets held back behind later ones, like 5%.")]

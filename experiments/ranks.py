@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -31,11 +32,12 @@ from endpoints.io.commands import (
     Stop,
 )
 from endpoints.io.process import HostProcess, fork_hosts
+from endpoints.nic.process import fork_offloaded
 from endpoints.wire.templates import build_templates
 from experiments.buffers import Buffers
 from experiments.data import Data
 from experiments.errors import Cancelled, ExperimentFailed, Refused
-from experiments.muster import LOOK_S, Muster, ending, send
+from experiments.muster import LOOK_S, Muster, host_ending, send
 from experiments.patience import Patience
 from experiments.scenario import Scenario
 
@@ -70,10 +72,12 @@ class Ranks:
         self._scenario = scenario
         self._buffers = buffers
         self._progress_file = rundir / "progress"
-        self._progress = np.memmap(self._progress_file, np.int64, "w+", shape=(comm.size, 2))
+        workers = scenario.workers
+        self._progress = np.memmap(self._progress_file, np.int64, "w+", shape=(comm.size, workers, 2))
         self._templates = build_templates()
         self._names = [peer.name for peer in comm.peers]
-        self._hosts = dict(zip(self._names, fork_hosts(comm.size), strict=True))
+        forked = fork_offloaded(comm.size, workers) if scenario.offload == "nic" else fork_hosts(comm.size)
+        self._hosts = dict(zip(self._names, forked, strict=True))
         self._operations = 0
         self._out_of_step = False
 
@@ -85,20 +89,26 @@ class Ranks:
             send(host, Stop())
         deadline = time.monotonic() + AFTER_FAILURE_S
         for host in self._hosts.values():
-            host.process.join(max(0.0, deadline - time.monotonic()))
-            if host.process.is_alive():
-                host.process.kill()
-                host.process.join()
+            for process in host.processes:
+                process.join(max(0.0, deadline - time.monotonic()))
+                if process.is_alive():
+                    process.kill()
+                    process.join()
 
     @property
-    def pids(self) -> dict[int, int]:
-        """Process id of the endpoint of each rank of the first communicator."""
-        return {host.rank: host.process.pid for host in self._hosts.values() if host.process.pid is not None}
+    def engines(self) -> dict[int, list[int]]:
+        """The processes on which the protocol runs, by rank of the first communicator."""
+        return {host.rank: _pids(host.engines) for host in self._hosts.values()}
 
     @property
-    def controls(self) -> dict[int, Connection]:
-        """The pipe to each endpoint over which live faults are asked for, by rank of the first communicator."""
-        return {host.rank: host.control for host in self._hosts.values()}
+    def processes(self) -> dict[int, list[int]]:
+        """All processes of each rank of the first communicator, the one that is waited for first."""
+        return {host.rank: _pids(host.processes) for host in self._hosts.values()}
+
+    @property
+    def controls(self) -> dict[int, tuple[Connection, ...]]:
+        """The pipes to each endpoint over which live faults are asked for, by rank of the first communicator."""
+        return {host.rank: host.controls for host in self._hosts.values()}
 
     @property
     def names(self) -> list[str]:
@@ -121,6 +131,7 @@ class Ranks:
                     rq_depth=self._scenario.rq_depth,
                     impairments=impairments,
                     progress=self._progress_file,
+                    nic_memory=self._scenario.nic_memory_bytes,
                 ),
             )
         self._all_ready()
@@ -146,9 +157,9 @@ class Ranks:
 
     def _look_for_the_dead(self, names: Iterable[str]) -> None:
         for name in names:
-            process = self._hosts[name].process
-            if not process.is_alive():
-                self.gone.setdefault(name, ending(process.exitcode))
+            host = self._hosts[name]
+            if not all(process.is_alive() for process in host.processes):
+                self.gone.setdefault(name, host_ending(host))
 
     def run(self, algorithm: Collective, data: Data, report: Report, begins: Callable[[int], None]) -> list[RankResult]:
         """One operation of ``comm``, as :meth:`assemble` gave it; the buffers then hold what was received.
@@ -171,15 +182,15 @@ class Ranks:
                 send(self._hosts[name], Go(start))
         senders = algorithm.roots(size)
         chunks = -(-data.size // self.comm.mtu) * (senders * size - senders)
-        begun = self._progress[:, 1].copy()
+        begun = self._progress[:, :, 1].copy()
         found = self._collect(lambda: self._tell(report, begun, chunks), start / 1e9 + LOOK_S / 2)
         self._out_of_step = any(result.failure is not None for result in found)
         return found
 
     def _tell(self, report: Report, begun: np.ndarray, chunks: int) -> None:
         present = [self._hosts[name].rank for name in self.names]
-        phase = PHASES[int(np.bincount(self._progress[present, 0]).argmax())]
-        report(phase.value, int((self._progress[present, 1] - begun[present]).sum()), chunks)
+        phase = PHASES[int(np.bincount(self._progress[present, :, 0].ravel()).argmax())]
+        report(phase.value, int((self._progress[present, :, 1] - begun[present]).sum()), chunks)
 
     def _present(self) -> dict[str, HostProcess]:
         return {name: self._hosts[name] for name in self.names if name not in self.gone}
@@ -234,7 +245,7 @@ class Ranks:
             if time.monotonic() >= until:
                 self.gone |= muster.gone
                 self._end(muster, abort or self._first_missing() or Abort("others have given up"))
-        self.gone |= muster.gone
+        self.gone |= muster.gone | {name: said.gone for name, said in muster.answers.items() if said.gone}
         return [
             muster.answers[name] if name in muster.answers else _missing(rank, self.gone[name])
             for rank, name in enumerate(self.names)
@@ -256,6 +267,10 @@ class Ranks:
             if name in self.gone:
                 return Abort(self.gone[name], rank)
         return None
+
+
+def _pids(processes: Iterable[ForkProcess]) -> list[int]:
+    return [process.pid for process in processes if process.pid is not None]
 
 
 def _missing(rank: int, how: str) -> RankResult:

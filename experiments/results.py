@@ -98,8 +98,9 @@ class Run(_Value):
     are those whose endpoints ended in this very operation, and ``failures`` has what each rank says of one that failed,
     by host.
 
-    ``cpu`` has seconds by part: ``endpoints`` are the hosts' programs. For an external program ``seconds`` is what it
-    says of itself, without its start-up; ``extra_seconds`` has what else it says, or was seen to take, by its name.
+    ``cpu`` has seconds by part: ``endpoints`` are the hosts' programs; where hosts have NICs, it is ``nic`` and
+    ``application``. For an external program ``seconds`` is what it says of itself, without its start-up;
+    ``extra_seconds`` has what else it says, or was seen to take, by its name.
     """
 
     algorithm: str
@@ -128,6 +129,11 @@ class Run(_Value):
     cpu: dict[str, float] = {}
     extra_seconds: dict[str, float] = {}
     fidelity: Fidelity = Fidelity()
+
+    @property
+    def host_cpu_seconds(self) -> float | None:
+        """What the hosts themselves spent, which is not what their NICs did; None where it was not measured."""
+        return self.cpu.get("endpoints", self.cpu.get("application"))
 
 
 class Skipped(_Value):

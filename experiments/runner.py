@@ -174,7 +174,7 @@ def _experiment(
         features = features_of(platform.features.items())
         links = LinkImpairments(fabric, spec, features, net.namespace_of, scenario.seed)
         uplinks = [net.host_pid(host.name) for host in fabric.hosts]
-        sampler = Sampler(lambda: ovs.pids["ovs-vswitchd"], ranks.pids, links.injected, uplinks)
+        sampler = Sampler(lambda: ovs.pids["ovs-vswitchd"], ranks.engines, links.injected, uplinks)
 
         def check() -> None:
             """What the endpoints would not miss, or only after their patience and as somebody else's fault."""

@@ -17,10 +17,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from endpoints.collectives.registry import Collective, UnknownCollective
-from endpoints.core.communicator import FRAME_OVERHEAD_UD
+from endpoints.core.communicator import FRAME_OVERHEAD_UD, WORKERS
 from endpoints.core.config import Cutoff, ProtocolConfig
 from endpoints.impairments.registry import check
 from endpoints.impairments.spec import ImpairmentSpec
+from endpoints.nic import budget
+from endpoints.nic.device import OUTSTANDING
+from endpoints.nic.stripes import stripes
 from experiments import units
 from experiments.algorithms import algorithm
 from experiments.errors import UserError
@@ -96,6 +99,10 @@ class Scenario(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 1
     input: str | None = None
 
+    offload: Literal["none", "nic"] = "none"
+    workers: Annotated[int, Field(ge=1, le=WORKERS)] = 1
+    nic_memory_bytes: Size | None = None
+
     trees: Annotated[int, Field(ge=1, le=MAX_TREES)] = 1
     chains: Count | None = None
     send_batch: Count = _PROTOCOL.send_batch
@@ -133,6 +140,14 @@ class Scenario(BaseModel):
                 "expect": list(Expectation.model_fields),
             }
             raise UserError(first_complaint(problem, known)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tree_for_each_worker(cls, values: Any) -> Any:
+        """Where nothing is said of trees, a NIC's workers have one each."""
+        if isinstance(values, dict) and "trees" not in values and "workers" in values:
+            return {**values, "trees": values["workers"]}
+        return values
 
     @field_validator("name")
     @classmethod
@@ -190,6 +205,7 @@ class Scenario(BaseModel):
             object.__setattr__(self, field, value)  # frozen for everybody else
         self._check_delay()
         self._check_elements()
+        self._check_offload()
         self._check_numbering()
         for expected in self.expect:
             if expected.algorithm not in (None, *self.algorithms):
@@ -249,6 +265,11 @@ class Scenario(BaseModel):
             op_timeout_ns=self.op_timeout_ns,
             op_timeout_scaling=self.op_timeout_scaling,
         )
+
+    @property
+    def worker_nic(self) -> budget.Nic:
+        """What each worker of a NIC has of its memory."""
+        return budget.of_worker(self.nic_memory_bytes, self.rq_depth, self.workers, OUTSTANDING)
 
     @property
     def link_rate_bps(self) -> int:
@@ -321,6 +342,33 @@ class Scenario(BaseModel):
                     f"size_bytes {self.size_bytes}: {entry.name} adds elements of {entry.granularity} bytes; use a "
                     f"multiple of {entry.granularity}, like {size or entry.granularity}"
                 )
+
+    def _check_offload(self) -> None:
+        """Workers and their memory are a NIC's, and each worker has trees of its own."""
+        if self.offload == "none":
+            for field, its in (("workers", self.workers > 1), ("nic_memory_bytes", self.nic_memory_bytes is not None)):
+                if its:
+                    raise UserError(f"{field}: without a NIC there are none; use offload nic")
+            return
+        if self.workers > self.trees:
+            raise UserError(
+                f"workers {self.workers}: each needs a multicast tree of its own and trees is {self.trees}; "
+                f"use trees {self.workers} or leave trees out"
+            )
+        for entry in self.collectives:
+            if isinstance(entry, Collective) and entry.multicast:
+                self._check_nic_memory(entry)
+
+    def _check_nic_memory(self, entry: Collective) -> None:
+        """Not even a round of one chunk of each block would fit."""
+        nic = self.worker_nic
+        stripe = max(stop - start for start, stop in stripes(self.size_bytes, self.mtu, self.workers))
+        try:
+            budget.plan(
+                budget.Collective(self.ranks, entry.roots(self.ranks), stripe, self.mtu, 32 - self.op_bits), nic
+            )
+        except budget.DoesNotFit as problem:
+            raise UserError(f"nic_memory_bytes: {entry.name} on one of {self.workers} workers: {problem}") from None
 
     def _check_numbering(self) -> None:
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""

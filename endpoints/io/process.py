@@ -42,6 +42,11 @@ class HostProcess:
     """For ``io.live_faults``."""
 
     @property
+    def offloaded(self) -> bool:
+        """Whether the protocol runs elsewhere than in ``process``."""
+        return self.process not in self.engines
+
+    @property
     def engines(self) -> tuple[ForkProcess, ...]:
         """On which the protocol runs."""
         return (self.process,)

@@ -107,6 +107,11 @@ class Plan:
         return sum(part.bytes for part in self.parts)
 
 
+def of_worker(memory: int | None, staging: int, workers: int, outstanding: int) -> Nic:
+    """What one of a NIC's workers has: all have equal parts of the memory (the default if None) and of the staging."""
+    return Nic((memory or MEMORY) // workers, staging=staging // workers, outstanding=outstanding)
+
+
 def staging_depth(*, rate_bps: int, away_ns: int, burst: int, mtu: int) -> int:
     """Slots that lose nothing: what the link brings while nobody takes it away for ``away_ns``, and ``burst`` chunks.
 

@@ -137,10 +137,8 @@ def _nic(
 
 def _its_part(setup: HostSetup) -> tuple[HostSetup, budget.Nic]:
     """Workers have equal parts of the staging, and of the memory in which the staging is."""
-    workers = setup.comm.workers
-    depth = setup.rq_depth // workers
-    memory = (setup.nic_memory or budget.MEMORY) // workers
-    return replace(setup, rq_depth=depth), budget.Nic(memory, staging=depth, outstanding=OUTSTANDING)
+    nic = budget.of_worker(setup.nic_memory, setup.rq_depth, setup.comm.workers, OUTSTANDING)
+    return replace(setup, rq_depth=nic.staging), nic
 
 
 def _application(rank: int, pipe: Connection, channels: Sequence[Channel], inherited: Sequence[Connection]) -> None:

@@ -50,6 +50,8 @@ def command(
     warmup: options.Warmup = None,
     seed: options.Seed = None,
     trees: options.Trees = None,
+    offload: options.Offload = None,
+    workers: options.Workers = None,
     chains: options.Chains = None,
     loss: options.Loss = None,
     reorder: options.Reorder = None,
@@ -63,6 +65,7 @@ def command(
     options_given = {
         "algorithms": algorithm, "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu,
         "placement": placement, "iterations": iterations, "warmup": warmup, "seed": seed, "trees": trees,
+        "offload": offload, "workers": workers,
         "chains": chains, "loss": loss, "reorder": reorder, "name": name,
     }  # fmt: skip
     given = {field: value for field, value in options_given.items() if value is not None}

@@ -47,6 +47,11 @@ def command(
     ] = None,
     trees: options.Trees = None,
     chains: options.Chains = None,
+    offload: options.Offload = None,
+    workers: options.Workers = None,
+    nic_memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory of every NIC; what does not fit goes in rounds.")
+    ] = None,
     send_batch: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Chunks that a root sends at a time.")
     ] = None,
@@ -101,7 +106,7 @@ def command(
         "topology": topo, "rate_bps": bw, "scale": scale, "size_bytes": size, "mtu": mtu, "algorithms": algorithm,
         "placement": placement, "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file,
         "trees": trees, "chains": chains, "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff,
-        "fetch_early": fetch_early,
+        "fetch_early": fetch_early, "offload": offload, "workers": workers, "nic_memory_bytes": nic_memory,
         "loss": loss, "reorder": reorder, "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay,
         "queue_packets": queue, "capture": capture, "name": name, "impairments": impair or None,
         "faults": fault or None,

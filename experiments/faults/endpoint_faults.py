@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from endpoints.impairments.impairer import Tally
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.live_faults import LiveFaults, Tallies
 from experiments.errors import ExperimentFailed
@@ -32,11 +33,11 @@ def spec_of(fault: Fault, ranks: Mapping[str, int]) -> ImpairmentSpec:
 
 
 class EndpointFaults:
-    """``ranks`` and the pipes to the endpoints, ``controls``, are by host."""
+    """``ranks`` and the pipes to the endpoints, ``controls``, are by host; a NIC's workers have one each."""
 
     name = "endpoint"
 
-    def __init__(self, ranks: Mapping[str, int], controls: Mapping[str, Connection]) -> None:
+    def __init__(self, ranks: Mapping[str, int], controls: Mapping[str, Sequence[Connection]]) -> None:
         self._ranks = ranks
         self._controls = controls
         self._live: dict[str, dict[int, ImpairmentSpec]] = {host: {} for host in controls}
@@ -71,7 +72,10 @@ class EndpointFaults:
     def _ask(self, host: str) -> Tallies:
         """Have exactly the live faults of a host in force there."""
         self._serial += 1
-        pipe = self._controls[host]
+        answers = [self._ask_one(host, pipe) for pipe in self._controls[host]]
+        return Tallies(self._serial, _together([answer.tallies for answer in answers]))
+
+    def _ask_one(self, host: str, pipe: Connection) -> Tallies:
         try:
             pipe.send(LiveFaults(self._serial, self._live[host]))
             while pipe.poll(ANSWER_S):
@@ -86,3 +90,10 @@ class EndpointFaults:
     def _counts(answer: Tallies, number: int) -> dict[str, int]:
         tally = answer.tallies.get(number)
         return {} if tally is None else {"packets": tally.packets, "struck": tally.struck}
+
+
+def _together(workers: Sequence[Mapping[int, Tally]]) -> dict[int, Tally]:
+    """What the workers of one host counted, by fault."""
+    numbers = dict.fromkeys(number for tallies in workers for number in tallies)
+    found = {number: [tallies[number] for tallies in workers if number in tallies] for number in numbers}
+    return {n: Tally(sum(it.packets for it in its), sum(it.struck for it in its)) for n, its in found.items()}

@@ -33,8 +33,8 @@ def mechanisms(
 ) -> tuple[Mechanism, ...]:
     """All of them."""
     rank = {host.name: number for number, host in enumerate(scenario.by_rank)}
-    pids, controls = ranks.pids, ranks.controls
-    failures = Failures(scenario.fabric, ovs, controller, {name: pids[number] for name, number in rank.items()})
+    processes, controls = ranks.processes, ranks.controls
+    failures = Failures(scenario.fabric, ovs, controller, {name: processes[number] for name, number in rank.items()})
     return (
         EndpointFaults(rank, {name: controls[number] for name, number in rank.items()}),
         FailureFaults(failures),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,7 +30,7 @@ QUEUE_LOOKS = 3
 
 
 class Sampler:
-    """``switching`` tells the pid of ovs-vswitchd, ``hosts`` has those of the endpoints by rank.
+    """``switching`` tells the pid of ovs-vswitchd, ``hosts`` has those of each rank's endpoint, or its NIC's workers.
 
     ``injected`` tells the frames that faults on links have dropped so far, by sending interface. ``namespaces`` has
     for each host a process in whose network namespace its uplink is. Lives in that of the switches, once their ports
@@ -40,7 +40,7 @@ class Sampler:
     def __init__(
         self,
         switching: Callable[[], int],
-        hosts: Mapping[int, int],
+        hosts: Mapping[int, Sequence[int]],
         injected: Callable[[], Mapping[str, int]] = dict,
         namespaces: Iterable[int] = (),
     ) -> None:
@@ -104,7 +104,7 @@ class Sampler:
             at_ns=time.monotonic_ns(),
             switches=self._switching(),
             switching=self._threads(),
-            hosts={rank: found for rank, pid in self._hosts.items() if (found := _schedule(Path(f"/proc/{pid}")))},
+            hosts={rank: found for rank, pids in self._hosts.items() if (found := _schedules(pids))},
             queue_drops=parse_queue_drops(_says("tc", "-s", "-j", "qdisc", "show")),
             injected_drops=self._injected(),
             socket_drops=parse_socket_drops(_says("ss", "-0", "-a", "-m", "-n")),
@@ -117,6 +117,12 @@ class Sampler:
             threads = list(Path(f"/proc/{self._switching()}/task").iterdir())
             return {thread.name: found for thread in threads if (found := _schedule(thread))}
         return {}
+
+
+def _schedules(pids: Iterable[int]) -> Schedule | None:
+    """Of processes altogether; None where one has ended."""
+    found = [_schedule(Path(f"/proc/{pid}")) for pid in pids]
+    return sum((it for it in found if it is not None), Schedule(0, 0)) if all(found) else None
 
 
 def _schedule(folder: Path) -> Schedule | None:

@@ -18,6 +18,9 @@ class Schedule:
     ran_ns: int
     waited_ns: int
 
+    def __add__(self, other: Schedule) -> Schedule:
+        return Schedule(self.ran_ns + other.ran_ns, self.waited_ns + other.waited_ns)
+
     def __sub__(self, earlier: Schedule) -> Schedule:
         return Schedule(self.ran_ns - earlier.ran_ns, self.waited_ns - earlier.waited_ns)
 

@@ -8,8 +8,8 @@ depends on timing: acknowledgements (62 bytes for several frames), barrier, hand
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from controller.live import Live
@@ -60,6 +60,16 @@ def transfer_load(size: int, mtu: int, write_packets: int) -> Load:
     return Load(sum(write_wire_bytes(length, mtu) for length in pieces), packets)
 
 
+def within_blocks(transfers: Iterable[Transfer], size: int) -> Iterator[Transfer]:
+    """The same, cut where blocks of ``size`` bytes end."""
+    for transfer in transfers:
+        offset = transfer.offset
+        while offset < transfer.stop:
+            stop = min(transfer.stop, (offset // size + 1) * size)
+            yield replace(transfer, offset=offset, size=stop - offset)
+            offset = stop
+
+
 def unicast_loads(transfers: Iterable[Transfer], paths: Paths, mtu: int, write_packets: int) -> dict[str, Load]:
     """By link, for the WRITEs of all transfers."""
     total: dict[str, Load] = defaultdict(Load)
@@ -100,10 +110,15 @@ class LinkTheory:
         self._write_packets = config.write_packets
         self.paths = routed_paths(fabric, unicast_routes(Live(fabric)), hosts)
 
-    def loads(self, algorithm: Collective, size: int) -> dict[str, Load]:
-        """By link, for ``size`` bytes per rank (Broadcast: in all); empty for an algorithm that does not tell."""
+    def loads(self, algorithm: Collective, size: int, *, apart: bool = False) -> dict[str, Load]:
+        """By link, for ``size`` bytes per rank (Broadcast: in all); empty for an algorithm that does not tell.
+
+        Where blocks lie ``apart`` in memory, no WRITE has bytes of two of them.
+        """
         if algorithm.transfers is not None:
             transfers = algorithm.transfers(len(self.hosts), size)
+            if apart:
+                transfers = within_blocks(transfers, size)
             return unicast_loads(transfers, self.paths, self._mtu, self._write_packets)
         return multicast_loads(self._multicast(algorithm, size)) if algorithm.multicast else {}
 

@@ -34,7 +34,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_it_is_stopped_and_goes_on_until_it_is_released(sleeper: subprocess.Popen[bytes]) -> None:
-    brake = Brake(sleeper.pid, 0.5, lambda: False)
+    brake = Brake([sleeper.pid], 0.5, lambda: False)
     for wanted in "TSTS":
         comes(sleeper.pid, wanted)
     brake.release()
@@ -42,14 +42,14 @@ def test_it_is_stopped_and_goes_on_until_it_is_released(sleeper: subprocess.Pope
 
 
 def test_what_is_held_for_another_reason_stays_stopped(sleeper: subprocess.Popen[bytes]) -> None:
-    brake = Brake(sleeper.pid, 0.5, lambda: True)
+    brake = Brake([sleeper.pid], 0.5, lambda: True)
     comes(sleeper.pid, "T")
     brake.release()
     assert state(sleeper.pid) == "T"
 
 
 def test_a_process_that_has_ended_needs_no_brake(sleeper: subprocess.Popen[bytes]) -> None:
-    brake = Brake(sleeper.pid, 0.5, lambda: False)
+    brake = Brake([sleeper.pid], 0.5, lambda: False)
     sleeper.kill()
     sleeper.wait()
     brake.release()

@@ -57,7 +57,7 @@ def switches() -> Switches:
 def verbs(fabric: Fabric, switches: Switches) -> Failures:
     anything: Any = switches
     controller: Any = Controller()
-    return Failures(fabric, anything, controller, {host.name: 2**22 + 1 for host in fabric.hosts})
+    return Failures(fabric, anything, controller, {host.name: [2**22 + 1] for host in fabric.hosts})
 
 
 def test_a_link_goes_down_and_comes_back_at_both_its_switches(verbs: Failures, lines: list[str]) -> None:

@@ -29,6 +29,8 @@ class Report:
     held: dict[tuple[str, int], int] = field(default_factory=dict)
     gone: str | None = None
     heard_at: int = 0
+    cpu_seconds: float = 0.0
+    application_cpu_seconds: float | None = None
 
 
 def finished(rank: int, *ends_ms: int) -> Report:

@@ -86,8 +86,10 @@ class FakeHost:
 
     def __post_init__(self) -> None:
         self.pipe, self.far = Pipe()
-        self.control: Connection = self.pipe
+        self.controls: tuple[Connection, ...] = (self.pipe,)
         self.process = self
+        self.processes = self.engines = (self,)
+        self.offloaded = False
         self.pid = 1
 
     def send(self, command: Command) -> None:

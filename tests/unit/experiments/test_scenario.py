@@ -98,6 +98,12 @@ REFUSED = [
     ({"algorithms": []}, "algorithms"),
     ({"algorithms": "mcast_allgather,mcast_allgather"}, "twice"),
     ({"chains": 17}, "at most 16"),
+    ({"offload": "dpu"}, "'none' or 'nic'"),
+    ({"workers": 2}, "use offload nic"),
+    ({"nic_memory_bytes": "1MiB"}, "use offload nic"),
+    ({"workers": 8, "offload": "nic"}, "workers 8"),
+    ({"workers": 3, "trees": 2, "offload": "nic"}, "use trees 3"),
+    ({"nic_memory_bytes": "1MiB", "offload": "nic"}, "staging 5242880"),
     ({"iterations": 0}, "iterations 0"),
     ({"loss": 1}, "write a percentage"),
     ({"loss": "0.01"}, "write a percentage"),
@@ -121,6 +127,12 @@ def test_what_cannot_run_is_refused_in_one_line_with_its_cure(values: dict[str, 
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
     assert any(field.removesuffix("s") in str(caught.value) for field in values)
+
+
+def test_workers_have_a_tree_each_where_nothing_is_said_of_trees() -> None:
+    assert Scenario.of({"offload": "nic", "workers": 3}).trees == 3
+    assert Scenario.of({"offload": "nic", "workers": 3, "trees": 6}).trees == 6
+    assert Scenario.of({}).trees == 1
 
 
 def test_the_numbering_limit_is_exact() -> None:

@@ -38,7 +38,7 @@ def test_every_fault_at_endpoints_can_be_carried_out_there(kind: str) -> None:
 
 def test_the_whole_list_is_sent_and_a_late_answer_is_not_taken_for_the_right_one() -> None:
     ours, theirs = Pipe()
-    faults = EndpointFaults({"h3": 2}, {"h3": ours})
+    faults = EndpointFaults({"h3": 2}, {"h3": [ours]})
     theirs.send(Tallies(-1, {1: Tally(9, 9)}))
     theirs.send(Tallies(1, {1: Tally()}))
     faults.apply(1, parse_fault("host h3 rx drop 5%", FABRIC))
@@ -51,6 +51,17 @@ def test_the_whole_list_is_sent_and_a_late_answer_is_not_taken_for_the_right_one
 def test_an_endpoint_that_is_gone_is_named_and_nothing_is_kept_of_the_fault() -> None:
     ours, theirs = Pipe()
     theirs.close()
-    faults = EndpointFaults({"h3": 2}, {"h3": ours})
+    faults = EndpointFaults({"h3": 2}, {"h3": [ours]})
     with pytest.raises(ExperimentFailed, match="the endpoint of h3 has ended"):
         faults.apply(1, parse_fault("host h3 rx drop 5%", FABRIC))
+
+
+def test_what_a_nics_workers_counted_is_told_as_one() -> None:
+    (first, one), (second, other) = Pipe(), Pipe()
+    faults = EndpointFaults({"h3": 2}, {"h3": [first, second]})
+    for end, tally in ((one, Tally()), (other, Tally())):
+        end.send(Tallies(1, {1: tally}))
+    faults.apply(1, parse_fault("host h3 rx drop 5%", FABRIC))
+    one.send(Tallies(2, {1: Tally(40, 2)}))
+    other.send(Tallies(2, {1: Tally(30, 1)}))
+    assert faults.observe(1) == {"packets": 70, "struck": 3}
