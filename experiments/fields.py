@@ -13,6 +13,7 @@ from endpoints.core.communicator import ROCE_MTUS
 from endpoints.impairments.spec import parse_psns
 from experiments import units
 from experiments.errors import UserError
+from topo.cgroups.forms import parse_cpus
 
 
 def _rate(value: Any, info: ValidationInfo) -> Any:
@@ -56,6 +57,16 @@ def check_mtu(value: int | str | None) -> int:
     return known[str(value)]
 
 
+def _cpus(value: Any, info: ValidationInfo) -> Any:
+    """YAML makes a number of a single one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    try:
+        return tuple(sorted(parse_cpus(value))) if isinstance(value, str) else value
+    except ValueError as problem:
+        raise UserError(f"{info.field_name}: {problem}") from None
+
+
 def _psns(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -77,6 +88,8 @@ Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 """A list, or text with commas."""
 Psns = Annotated[tuple[int | tuple[int, int], ...], BeforeValidator(_psns)]
 """PSNs, and first and last of ranges; text is read by :func:`endpoints.impairments.spec.parse_psns`."""
+Cpus = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_cpus)]
+"""Numbers of CPUs; text is read by :func:`topo.cgroups.forms.parse_cpus`."""
 Count = Annotated[int, Field(ge=1)]
 
 

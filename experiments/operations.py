@@ -22,6 +22,7 @@ from experiments.fidelity.observe import observe
 from experiments.fidelity.verdict import assess, assess_probe, combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests
+from experiments.host_groups import HostGroups
 from experiments.injection import hit_lines
 from experiments.movement.link_theory import LinkTheory
 from experiments.movement.offloaded import OffloadedTheory
@@ -51,6 +52,7 @@ class Operations:
         plan: Plan,
         platform: Platform,
         faults: Director,
+        groups: HostGroups,
         probe_bps: Mapping[str, int],
     ) -> None:
         self._scenario = scenario
@@ -70,6 +72,7 @@ class Operations:
         )
         self._platform = platform
         self._faults = faults
+        self._groups = groups
         self.probe_bps = dict(probe_bps)
         path = Path(scenario.input) if scenario.input else None
         self._data = Data(scenario.size_bytes, scenario.seed, path)
@@ -164,14 +167,20 @@ class Operations:
         begins = self._faults.operation_begins if iteration >= 1 else _nothing
         iteration = max(iteration, 1)
 
+        def starts(at: int) -> None:
+            begins(at)
+            self._groups.begin()
+
         def begun() -> list[RankResult]:
             self._progress.phase(label, None)  # now, when the programs that read counters have come and gone
             try:
-                return self._ranks.run(algorithm, self._data, self._told, begins)
+                return self._ranks.run(algorithm, self._data, self._told, starts)
             finally:
+                self._groups.end()
                 self._faults.operation_ends()
 
         reports, seen = self._watch.over(begun)
+        cpu = self._groups.spent(offloaded=self._scenario.offload == "nic") or judge.cpu_seconds(reports)
         self._check()
         reports = self._ranks.settled(reports)
         error = self._ranks.cancelled or judge.diagnosis(reports, dict(enumerate(hosts)))
@@ -180,7 +189,7 @@ class Operations:
         error = error or _complaint(wrong)
         if hits := hit_lines(reports, [self._everybody.index(host) for host in hosts]):
             self._folder.write(f"injected-{algorithm.name}-{iteration}.jsonl", hits)
-        result = self._result(algorithm, iteration, hosts, reports, seen.moved, wrong, error)
+        result = self._result(algorithm, iteration, hosts, reports, seen.moved, cpu, wrong, error)
         return self._judged(result, reports, seen, hosts)
 
     def _assembled(self, algorithm: Collective) -> list[str]:
@@ -222,6 +231,7 @@ class Operations:
         hosts: Sequence[str],
         reports: Sequence[RankResult],
         moved: Moved,
+        cpu: dict[str, float],
         wrong: int,
         error: str | None,
     ) -> Run:
@@ -247,7 +257,7 @@ class Operations:
             injected=judge.injected(reports),
             link_bytes_theory={link: load.bytes for link, load in loads.items()},
             link_packets_theory={link: load.packets for link, load in loads.items()},
-            cpu=judge.cpu_seconds(reports),
+            cpu=cpu,
         )
 
     def _record(

@@ -8,11 +8,11 @@ that has been shrunk to them (``Communicator.shrink``).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.io.commands import (
     PHASES,
     Abort,
+    Call,
     Go,
     HostSetup,
     RankResult,
     Ready,
     Regroup,
+    Returned,
     RunOperation,
     Settle,
     Stop,
@@ -191,6 +193,20 @@ class Ranks:
         present = [self._hosts[name].rank for name in self.names]
         phase = PHASES[int(np.bincount(self._progress[present, :, 0].ravel()).argmax())]
         report(phase.value, int((self._progress[present, :, 1] - begun[present]).sum()), chunks)
+
+    def call(self, calls: Mapping[str, Call], look: Callable[[], None]) -> dict[str, Any]:
+        """Have applications of hosts with NICs call a function each; what it returns, by host.
+
+        ``look`` is called meanwhile. :class:`ExperimentFailed` where one ends instead.
+        """
+        for name, command in calls.items():
+            send(self._hosts[name], command)
+        muster = Muster({name: self._hosts[name] for name in calls}, Returned)
+        while muster.waiting:
+            muster.wait(None, look)
+        for name, how in muster.gone.items():
+            raise ExperimentFailed(f"{name}: {how}")
+        return {name: muster.answers[name].value for name in calls}
 
     def _present(self) -> dict[str, HostProcess]:
         return {name: self._hosts[name] for name in self.names if name not in self.gone}

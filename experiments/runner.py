@@ -30,6 +30,7 @@ from experiments.fidelity.sampler import Sampler
 from experiments.fidelity.verdict import combine
 from experiments.folder import ResultFolder
 from experiments.guests import Guests, excuses
+from experiments.host_groups import HostGroups
 from experiments.injection import impairments
 from experiments.link_spec import link_spec
 from experiments.movement.port_reader import PortReader
@@ -60,6 +61,12 @@ class Stage:
     controller: ControllerProcess
     operations: Operations
     director: Director
+    ranks: Ranks
+    groups: HostGroups
+    buffers: Buffers
+    progress: Progress
+    check: Callable[[], None]
+    """Raises where a part of the program has ended, which endpoints would take for somebody else's fault."""
 
     @property
     def plan(self) -> Plan:
@@ -98,6 +105,7 @@ def run(
                 runs = list(conduct(stage))
             director.finish()
             faults = director.rows()
+            accounting = stage.groups.mechanism
             skipped = [Skipped(algorithm=name, reason=why) for name, why in stage.operations.skipped.items()]
     except (OvsError, BuildError, BatchError) as problem:
         raise ExperimentFailed(str(problem)) from problem
@@ -107,6 +115,7 @@ def run(
         impairments=dict.fromkeys(sorted({spec.kind for spec in impairments(scenario)}), "endpoint"),
         versions=dict(platform.versions),
         sysctls=dict(settings),
+        accounting=accounting,
     )
     summary = Summary(
         scenario=scenario,
@@ -157,6 +166,14 @@ def _experiment(
             PROGRAM_TIMEOUT_S,
             "to connect every switch",
         )
+        groups = HostGroups(rundir.name)
+        for rank, host in enumerate(scenario.by_rank):
+            first, *others = ranks.processes[rank]
+            groups.place(host.name, [first], others)
+        if scenario.nic_cpus:
+            groups.pin_nics(scenario.nic_cpus)
+        if scenario.nic_limit is not None:
+            groups.limit_nics(scenario.nic_limit)
         ranks.enter(
             [f"/proc/{net.host_pid(host.name)}/ns/net" for host in scenario.by_rank],
             [interface(host.name, 0) for host in scenario.by_rank],
@@ -211,9 +228,10 @@ def _experiment(
             plan,
             platform,
             faults,
+            groups,
             probe_bps,
         )
-        yield Stage(scenario, folder, net, controller, operations, faults)
+        yield Stage(scenario, folder, net, controller, operations, faults, ranks, groups, buffers, progress, check)
 
 
 def _keep_logs(rundir: Path, folder: ResultFolder) -> None:

@@ -31,9 +31,21 @@ from experiments.expectations import Expectation
 from experiments.external.registry import External
 from experiments.faults.timed import TimedFault, steps
 from experiments.faults.timeline import Step
-from experiments.fields import Count, Nanoseconds, Probability, Psns, Rate, Size, Words, check_mtu, first_complaint
+from experiments.fields import (
+    Count,
+    Cpus,
+    Nanoseconds,
+    Probability,
+    Psns,
+    Rate,
+    Size,
+    Words,
+    check_mtu,
+    first_complaint,
+)
 from experiments.placement import Placement, hosts_by_rank
 from experiments.targets import capture_target, host_name
+from topo.cgroups.forms import LEAST_CPUS
 from topo.fabric import Fabric, FabricError, Host
 from topo.registry import parse_topology
 from topo.shaping import MAX_DELAY_US, MAX_RATE_BPS, MIN_RATE_BPS
@@ -102,6 +114,8 @@ class Scenario(BaseModel):
     offload: Literal["none", "nic"] = "none"
     workers: Annotated[int, Field(ge=1, le=WORKERS)] = 1
     nic_memory_bytes: Size | None = None
+    nic_cpus: Cpus = ()
+    nic_limit: Annotated[float, Field(ge=LEAST_CPUS, allow_inf_nan=False)] | None = None
 
     trees: Annotated[int, Field(ge=1, le=MAX_TREES)] = 1
     chains: Count | None = None
@@ -346,9 +360,9 @@ class Scenario(BaseModel):
     def _check_offload(self) -> None:
         """Workers and their memory are a NIC's, and each worker has trees of its own."""
         if self.offload == "none":
-            for field, its in (("workers", self.workers > 1), ("nic_memory_bytes", self.nic_memory_bytes is not None)):
-                if its:
-                    raise UserError(f"{field}: without a NIC there are none; use offload nic")
+            usual = {"workers": 1, "nic_memory_bytes": None, "nic_cpus": (), "nic_limit": None}
+            for field in (name for name, value in usual.items() if getattr(self, name) != value):
+                raise UserError(f"{field}: without a NIC there are none; use offload nic")
             return
         if self.workers > self.trees:
             raise UserError(

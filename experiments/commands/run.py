@@ -52,6 +52,8 @@ def command(
     nic_memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Memory of every NIC; what does not fit goes in rounds.")
     ] = None,
+    nic_cpus: Annotated[str | None, typer.Option(metavar="LIST", help="CPUs that NICs run on, like 0-2,5.")] = None,
+    nic_limit: Annotated[str | None, typer.Option(metavar="CPUS", help="Most that each NIC gets, like 0.5.")] = None,
     send_batch: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Chunks that a root sends at a time.")
     ] = None,
@@ -107,6 +109,7 @@ def command(
         "placement": placement, "iterations": iterations, "warmup": warmup, "seed": seed, "input": input_file,
         "trees": trees, "chains": chains, "send_batch": send_batch, "rq_depth": rq_depth, "cutoff": cutoff,
         "fetch_early": fetch_early, "offload": offload, "workers": workers, "nic_memory_bytes": nic_memory,
+        "nic_cpus": nic_cpus, "nic_limit": nic_limit,
         "loss": loss, "reorder": reorder, "duplicate": duplicate, "corrupt": corrupt, "link_delay_ns": delay,
         "queue_packets": queue, "capture": capture, "name": name, "impairments": impair or None,
         "faults": fault or None,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from experiments.processes import Process
 from experiments.results import Run, Summary
+from topo.cgroups.find import find
 
 TREECAST = Path(sys.executable).parent / "treecast"
 NEEDS = ("ovs-vswitchd", "ovsdb-server", "mnexec", "tc", "ip", "ethtool")
@@ -203,6 +204,7 @@ def host_state() -> dict[str, Any]:
     state["qdiscs"] = _says("tc", "qdisc", "show")
     state["mounts"] = Path("/proc/self/mounts").read_text()
     state["ledger"] = sorted(map(str, Path("/run/treecast").rglob("*")))
+    state["control groups"] = sorted(find().runs())
     state["shared memory"] = sorted(path.name for path in Path("/dev/shm").iterdir())
     folders = ("net/core", "net/ipv4", "net/ipv4/neigh/default", "net/ipv4/conf/all", "net/ipv6/conf/all")
     knobs = (path for folder in folders for path in sorted(Path("/proc/sys", folder).glob("*")) if path.is_file())

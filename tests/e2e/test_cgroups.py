@@ -15,6 +15,8 @@ import pytest
 
 from experiments.errors import EnvironmentMissing
 from experiments.host_groups import Cpu, HostGroups
+from tests.e2e.command import NEEDS
+from tests.e2e.command import run as treecast_run
 from tests.e2e.pretended_host import PretendedHost, children, pretended_host, until
 from tests.e2e.sandboxed import in_sandbox, needs
 from topo.cgroups.find import find
@@ -25,7 +27,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.e2e,
     pytest.mark.stock,
-    needs("unshare", "nsenter", "ip", "setsid"),
+    needs("unshare", "nsenter", "setsid", *NEEDS),
     pytest.mark.skipif(not isinstance(find(), Directories), reason=find().mechanism),
 ]
 
@@ -122,3 +124,20 @@ def test_a_group_that_somebody_else_is_in_stays_and_its_process_lives(host: Pret
         enterer.wait()
     assert f"removed what run {name} left" in host.python(CLEAN)
     assert name not in find().runs()
+
+
+def test_a_run_whose_nics_have_cpus_and_a_limit_is_verified_and_says_who_spent_what(tmp_path: Path) -> None:
+    cpus = ("--nic-cpus", "0") if "cpuset" in find().mechanism else ()
+    nics = ("--offload", "nic", "--nic-limit", "0.5", *cpus)
+    finished = treecast_run(tmp_path, "--topo", "single,hosts=2", "--size", "64KiB", *nics)
+    run = finished.verified()
+    assert run.cpu.keys() == {"nic", "application"}
+    assert min(run.cpu.values()) > 0
+    assert finished.summary.platform.accounting == find().mechanism
+
+
+def test_cpus_that_nics_cannot_have_are_told_in_one_line(tmp_path: Path) -> None:
+    finished = treecast_run(tmp_path, "--topo", "single,hosts=2", "--offload", "nic", "--nic-cpus", "4095")
+    assert finished.code == 3
+    assert finished.err.startswith("treecast: a NIC cannot be given its CPUs: ")
+    assert len(finished.err.splitlines()) == 1

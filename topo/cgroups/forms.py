@@ -21,6 +21,7 @@ PERIOD_US = 100_000
 """For which a limit holds: the kernel's own default."""
 LEAST_QUOTA_US = 1_000
 """The least that the kernel takes."""
+LEAST_CPUS = LEAST_QUOTA_US / PERIOD_US
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _CPUS = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -71,8 +72,8 @@ def usage_ns(cpu_stat: str) -> int:
 
 def quota_us(cpus: float) -> int:
     """The CPU time in each period that makes a limit of so many CPUs, like 0.5; ValueError if it is no limit."""
-    if not (math.isfinite(cpus) and cpus * PERIOD_US >= LEAST_QUOTA_US):
-        raise ValueError(f"a limit of {cpus:g} CPUs: at least {LEAST_QUOTA_US / PERIOD_US:g} is possible")
+    if not (math.isfinite(cpus) and cpus >= LEAST_CPUS):
+        raise ValueError(f"a limit of {cpus:g} CPUs: at least {LEAST_CPUS:g} is possible")
     return round(cpus * PERIOD_US)
 
 

@@ -10,6 +10,7 @@ from experiments.errors import EnvironmentMissing
 from experiments.host_groups import Cpu, HostGroups
 from tests.unit.topo.pretended_groups import PretendedV1
 from topo.cgroups.find import find
+from topo.cgroups.process_times import ProcessTimes
 
 
 @pytest.fixture
@@ -75,3 +76,28 @@ def test_where_no_group_can_be_made_processes_are_counted_and_it_is_said_why(mon
     groups.place("h1", [1], [])
     assert groups.mechanism == f"process times ({kernel.mechanism}: Operation not permitted)"
     assert groups.cpu_ns().keys() == {"h1"}
+
+
+@pytest.mark.parametrize(
+    ("offloaded", "spent"), [(True, {"nic": 0.7, "application": 0.015}), (False, {"endpoints": 0.015})]
+)
+def test_of_an_operation_is_told_what_all_hosts_spent_from_its_beginning_to_its_end(kernel, offloaded, spent) -> None:
+    groups = HostGroups("12", kernel)
+    groups.place("h1", [1], [2])
+    groups.place("h2", [3], [4])
+    _use(kernel, "12/h1/nic", 1_000_000)
+    groups.begin()
+    _use(kernel, "12/h1/nic", 701_000_000)
+    _use(kernel, "12/h1/application", 10_000_000)
+    _use(kernel, "12/h2/application", 5_000_000)
+    groups.end()
+    _use(kernel, "12/h2/application", 50_000_000)
+    assert groups.spent(offloaded=offloaded) == pytest.approx(spent)
+
+
+def test_without_groups_processes_account_for_themselves() -> None:
+    groups = HostGroups("12", ProcessTimes("a test"))
+    groups.place("h1", [1], [])
+    groups.begin()
+    groups.end()
+    assert groups.spent(offloaded=False) == {}

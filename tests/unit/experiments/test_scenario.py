@@ -101,6 +101,10 @@ REFUSED = [
     ({"offload": "dpu"}, "'none' or 'nic'"),
     ({"workers": 2}, "use offload nic"),
     ({"nic_memory_bytes": "1MiB"}, "use offload nic"),
+    ({"nic_cpus": "0"}, "use offload nic"),
+    ({"nic_limit": "0.5"}, "use offload nic"),
+    ({"nic_cpus": "3-1", "offload": "nic"}, "nic_cpus: CPUs '3-1': write numbers and ranges, like 0-2,5"),
+    ({"nic_limit": "0.001", "offload": "nic"}, "nic_limit '0.001': must be at least 0.01"),
     ({"workers": 8, "offload": "nic"}, "workers 8"),
     ({"workers": 3, "trees": 2, "offload": "nic"}, "use trees 3"),
     ({"nic_memory_bytes": "1MiB", "offload": "nic"}, "staging 5242880"),
@@ -172,3 +176,9 @@ def test_a_rank_is_the_host_that_runs_it(rank: int) -> None:
 def test_every_link_can_be_captured_in_either_spelling() -> None:
     for link in FABRIC.links:
         assert capture_target(FABRIC, (), f"{link.a}-{link.b}") == capture_target(FABRIC, (), f"{link.b}-{link.a}")
+
+
+@pytest.mark.parametrize("given", ["0-1,4", [0, 1, 4], (0, 1, 4)])
+def test_cpus_of_nics_are_a_list_or_text(given) -> None:
+    assert Scenario.of({"offload": "nic", "nic_cpus": given}).nic_cpus == (0, 1, 4)
+    assert Scenario.of({"offload": "nic", "nic_cpus": 1}).nic_cpus == (1,)
