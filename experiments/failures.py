@@ -10,8 +10,8 @@ What is taken down is the real thing where there is one:
 link       its interfaces at switches are set down; OpenFlow's port status tells the controller, carrier a host
 switch     all bridges share one ovs-vswitchd, so none can be killed alone: its links go down, its connection to the
            controller is cut, and its flows and groups are deleted, which is what a loss of power leaves
-host       the process of its endpoint is killed, stopped (SIGSTOP), continued, or slow (stopped for a share of the
-           time); its kernel goes on
+host       the processes of its endpoint are killed, stopped (SIGSTOP), continued, or slow (stopped for a share of the
+           time), where it has a NIC that may be killed alone, or a part of it; its kernel goes on
 =========  ============================================================================================================
 """
 
@@ -21,6 +21,7 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Literal
 
 from controller.live import End, link_ends, switch_ends
 from experiments.brake import Brake
@@ -31,6 +32,8 @@ from topo.fabric import Fabric, FabricError, interface
 from topo.ovs import PrivateOvs
 
 Pair = tuple[str, str]
+Part = Literal["endpoint", "application", "nic", "worker"]
+"""What of a host's endpoint is killed: all of it or, where it has a NIC, one of two sides, or a single worker."""
 
 
 def ends_down(fabric: Fabric, links: Iterable[Pair], switches: Iterable[str]) -> frozenset[End]:
@@ -93,10 +96,10 @@ class Failures:
         """Kill ovs-vswitchd, and so every switch; the run starts another, which knows no rules."""
         self._kill(self._ovs.pids.get("ovs-vswitchd"), "ovs-vswitchd", signal.SIGKILL)
 
-    def host_kill(self, host: str) -> None:
-        """Kill the endpoint of ``host``, and wait for its end; it is left to its parent to be collected."""
-        first, *others = self._endpoint(host)
-        self._kill(first, f"the endpoint of {host}", signal.SIGKILL)
+    def host_kill(self, host: str, part: Part = "endpoint") -> None:
+        """Kill the endpoint of ``host``, or a part of it, and wait for its end; its parent is left to collect it."""
+        first, *others = self._part(host, part)
+        self._kill(first, f"the {part} of {host}", signal.SIGKILL)
         for pid in others:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -166,6 +169,15 @@ class Failures:
         if host not in self._endpoints:
             raise UserError(f"no host {host} in {self._fabric.topology}: there are {_few(self._endpoints)}")
         return self._endpoints[host]
+
+    def _part(self, host: str, part: Part) -> Sequence[int]:
+        """Some of a host's processes; where it has a NIC the first is the application, and the others are workers."""
+        pids = self._endpoint(host)
+        if part == "endpoint":
+            return pids
+        if len(pids) == 1:
+            raise UserError(f"no {part} of {host}: it has no NIC, only an endpoint")
+        return {"application": pids[:1], "nic": pids[1:], "worker": pids[-1:]}[part]
 
     def _hosts(self) -> list[str]:
         return sorted(self._stopped, key=lambda name: self._fabric.host[name].index)

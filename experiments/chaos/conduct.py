@@ -14,7 +14,7 @@ from experiments.chaos.traces import adopt_orphans, traces
 from experiments.chaos.trials import CHAOS, Trial, Trials, closing, outcome
 from experiments.errors import EXIT_INTERRUPTED, EXIT_OK, ExperimentFailed
 from experiments.faults.blame import Defect, End, Finding, find
-from experiments.faults.chaos import Ground, timeline, undrawn
+from experiments.faults.chaos import Ground, killing, timeline, undrawn
 from experiments.faults.fault import Fault
 from experiments.faults.link_faults import refusal
 from experiments.faults.timed import TimedFault
@@ -37,15 +37,21 @@ TOOK = "operation-ns.txt"
 
 @dataclass(frozen=True, slots=True)
 class Chaos:
-    """What is drawn: scenarios like ``base`` under timelines that follow from ``seed``, without kinds ``undrawn``."""
+    """What is drawn: scenarios like ``base`` under timelines that follow from ``seed``, without kinds ``undrawn``.
+
+    ``kills``: a single kill each, instead of mixed faults.
+    """
 
     base: Scenario
     seed: int
     undrawn: dict[str, str]
+    kills: bool = False
 
     @classmethod
-    def on(cls, base: Scenario, seed: int, platform: Platform) -> Chaos:
+    def on(cls, base: Scenario, seed: int, platform: Platform, *, kills: bool = False) -> Chaos:
         """With the kinds of faults that this machine can carry out."""
+        if kills:
+            return cls(base, seed, {}, kills=True)
         spec, features = link_spec(base), features_of(platform.features.items())
         ground = _ground(base)
         return cls(base, seed, undrawn(ground, lambda fault: refusal(fault, base.fabric, spec, features)))
@@ -55,7 +61,10 @@ class Chaos:
         base = self.base
         dice = random.Random(f"{self.seed}/{number}")  # noqa: S311 - nobody guards anything with it
         span_ns = int(1.2e9 * (base.ranks - 1) * base.size_bytes * 8 / base.link_rate_bps)
-        steps = timeline(dice, _ground(base), span_ns, list(self.undrawn))
+        if self.kills:
+            steps = killing(dice, _ground(base), span_ns)
+        else:
+            steps = timeline(dice, _ground(base), span_ns, list(self.undrawn))
         faults = tuple(TimedFault.of(step).model_dump() for step in steps)
         name = f"chaos-{self.seed}-{number}"
         changed = {"faults": faults, "seed": self.seed * 1000 + number, "name": name, "shaped_bps": None}
@@ -63,7 +72,7 @@ class Chaos:
 
 
 def _ground(base: Scenario) -> Ground:
-    return Ground(base.fabric, base.link_rate_bps)
+    return Ground(base.fabric, base.link_rate_bps, base.offload == "nic")
 
 
 def chaos(

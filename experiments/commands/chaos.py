@@ -24,6 +24,7 @@ code 0 only then; else the first run of each class of defect is told, with the c
 found is in OUTPUT/<time>-chaos-<seed>/chaos.json. Kinds of faults that this machine cannot do are told and not drawn.
 
 Example: treecast chaos --seed 7 --count 40
+         treecast chaos --kills --offload nic --workers 2 --topo single,hosts=3 --count 100
 """
 SHORT_HELP = "Run collectives under random faults, and judge how each ends."
 
@@ -36,6 +37,11 @@ def command(
     topo: options.Topology = None,
     bw: options.Rate = None,
     size: options.Size = None,
+    offload: options.Offload = None,
+    workers: options.Workers = None,
+    kills: Annotated[
+        bool, typer.Option("--kills", help="Kill one host each, or with NICs a part of one, and nothing else.")
+    ] = False,
     output: options.Output = Path("results"),
     plain: options.Plain = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the timelines and stop.")] = False,
@@ -48,12 +54,15 @@ def command(
     from experiments.launch import platform_for
     from experiments.ui import print_table
 
-    options_given = {"--topo": topo, "--bw": bw, "--size": size}
-    given = {"topology": topo, "rate_bps": bw, "size_bytes": size or "256KiB", "warmup": 0}
+    options_given = {"--topo": topo, "--bw": bw, "--size": size, "--offload": offload, "--workers": workers}
+    given = {
+        "topology": topo, "rate_bps": bw, "size_bytes": size or "256KiB", "warmup": 0,
+        "offload": offload, "workers": workers,
+    }  # fmt: skip
     base = scenario_of(None, {key: value for key, value in given.items() if value is not None})
     if not dry_run and os.geteuid() != 0:
         raise UserError("chaos: network namespaces need root; run it as root or with sudo")
-    drawn = Chaos.on(base, seed, platform_for(base))
+    drawn = Chaos.on(base, seed, platform_for(base), kills=kills)
     numbers = [only] if only is not None else list(range(start, start + count))
     for name, reason in drawn.undrawn.items():
         _say(f"not drawn: {name} ({reason})")
@@ -63,6 +72,7 @@ def command(
         return
 
     words = [word for name, value in options_given.items() if value is not None for word in (name, value)]
+    words += ["--kills"] if kills else []
 
     def again(number: int) -> str:
         return shlex.join(["treecast", "chaos", "--seed", str(seed), "--only", str(number), *words])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from experiments.faults.fault import Fault, parse_fault
-from experiments.faults.quantities import ARROW
+from experiments.faults.quantities import ARROW, PARTS
 from experiments.faults.timeline import Moment, Step
 from topo.fabric import Fabric, Link
 
@@ -50,10 +50,11 @@ class Lowest:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What faults are drawn for: a fabric with links of ``rate_bps``."""
+    """What faults are drawn for: a fabric with links of ``rate_bps``, whose hosts may have NICs (``nics``)."""
 
     fabric: Fabric
     rate_bps: int
+    nics: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _stop(dice: Dice, ground: Ground) -> str:
 
 
 def _kill(dice: Dice, ground: Ground) -> str:
-    return f"{_host(dice, ground)} kill"
+    return f"{_host(dice, ground)} kill {dice.choice(('', *PARTS)) if ground.nics else ''}"
 
 
 def _on_link(what: Callable[[Dice, Ground], str]) -> Callable[[Dice, Ground], str]:
@@ -194,6 +195,12 @@ def undrawn(ground: Ground, refusal: Callable[[Fault], str | None]) -> dict[str,
     """The kinds that cannot be carried out here, by name, each with the reason, which ``refusal`` gives of a fault."""
     reasons = {kind.name: refusal(parse_fault(kind.draw(Lowest(), ground), ground.fabric)) for kind in MENU}
     return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def killing(dice: Dice, ground: Ground, span_ns: int) -> tuple[Step, ...]:
+    """A host, or a part of one with a NIC, is killed at some time within ``span_ns`` after the operation's start."""
+    when = Moment(dice.randint(0, span_ns // _MS) * _MS)
+    return (Step(when, parse_fault(_kill(dice, ground), ground.fabric)),)
 
 
 def timeline(dice: Dice, ground: Ground, span_ns: int, without: Sequence[str] = ()) -> tuple[Step, ...]:

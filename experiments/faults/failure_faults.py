@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from experiments.faults.fault import Fault
 from experiments.faults.quantities import link_ends
 
 if TYPE_CHECKING:
-    from experiments.failures import Failures
+    from experiments.failures import Failures, Part
 
 Thing = tuple[str, ...]
 """What fails and how, such as ``("switch", "down", "a10")``."""
@@ -41,7 +41,7 @@ class FailureFaults:
             case ("host", "slow", host):
                 self._failures.host_slow(host, float(str(fault.get("probability"))))
             case ("host", "kill", host):
-                self._failures.host_kill(host)
+                self._failures.host_kill(host, _part(fault))
             case ("controller", "kill"):
                 self._failures.controller_kill()
             case ("vswitchd", "kill"):
@@ -69,6 +69,11 @@ class FailureFaults:
             case ("host", "slow", host):
                 self._failures.host_fast(host)
         return {}
+
+
+def _part(fault: Fault) -> Part:
+    part = fault.get("part")
+    return "endpoint" if part is None else cast("Part", part)
 
 
 def _thing(fault: Fault) -> Thing:

@@ -83,7 +83,7 @@ NETWORK = (
     form("link", "blackhole", "", "nothing comes through, and nobody is told"),
     form("link", "down", "", "the link is down in both directions, and its ends see that", place="WIRE"),
     form("switch", "down", "", "the switch is off: links, connection to the controller, rules"),
-    form("host", "kill", "", "the host's endpoint is killed", lasting=False),
+    form("host", "kill", "[PART]", "the host's endpoint is killed, or a part of it where it has a NIC", lasting=False),
     form("host", "stop", "", "the host's endpoint is stopped (SIGSTOP), and goes on when this is cleared"),
     form(
         "host", "slow", "PROBABILITY", "the host's endpoint is stopped for this share of the time, a little at a time"

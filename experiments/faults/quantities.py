@@ -18,6 +18,8 @@ from topo.fabric import Fabric, FabricError
 Value = float | int | str | tuple[PsnRange, ...] | tuple[str, ...]
 
 ARROW = "->"
+PARTS = ("application", "nic", "worker")
+"""Of the endpoint of a host with a NIC."""
 EVERYWHERE = "*"
 """Every link of the fabric, in both directions."""
 
@@ -184,6 +186,9 @@ QUANTITIES = {
     "RATE": Quantity("a rate like 10 (Mbit/s) or 500kbit", lambda text, _: units.parse_rate(text), _tell_rate),
     "COUNT": Quantity("a number like 100", _count),
     "PSNS": Quantity("PSNs like 17,40-60", _psns, _tell_psns),
+    "PART": Quantity(
+        "application, nic or worker", partial(_one_of, "part of a host", lambda _: PARTS), names=lambda _: PARTS
+    ),
     "OPCODES": Quantity("opcodes like rc-acknowledge,rc-read-request", _opcodes, _tell_opcodes, lambda _: _OPCODES),
 }
 """By the word in capitals that stands for it in a form."""

@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
 
 SMALL = ("chaos", "--topo", "single,hosts=4", "--size", "128KiB", "--seed", "2")
 
+KILLED = ("--topo", "single,hosts=3", "--size", "512KiB", "--seed", "1")
+
 
 def found(done: Finished) -> Trials:
     return Trials.model_validate_json((done.latest / CHAOS).read_text())
@@ -36,6 +38,18 @@ def test_runs_under_random_faults_end_as_they_must_and_each_can_be_had_alone(tmp
     assert alone.code == 0, alone.out + alone.err
     [again] = found(alone).trials
     assert (again.number, again.faults) == (second.number, second.faults)
+
+
+def test_whatever_part_of_a_host_with_a_nic_is_killed_the_others_end_rightly(tmp_path: Path) -> None:
+    before = host_state()
+    options = ("--kills", "--offload", "nic", "--workers", "2", "--start", "20", "--count", "4")
+    done = treecast(tmp_path, "chaos", *KILLED, *options, "--output", str(tmp_path / "results"))
+    assert done.code == 0, done.out + done.err
+    assert host_state() == before
+    trials = found(done).trials
+    assert all(trial.defect is None for trial in trials)
+    killed = {trial.faults[0].split(" kill")[1].strip() for trial in trials if not trial.verified}
+    assert killed >= {"application", "nic", "worker"}
 
 
 def test_stopped_it_leaves_nothing_but_what_it_has_found(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from controller.live import link_ends, switch_ends
 from experiments import failures
 from experiments.errors import UserError
-from experiments.failures import Failures, ends_down
+from experiments.failures import Failures, Part, ends_down
 from topo.fabric import Fabric
 from topo.registry import parse_topology
 
@@ -116,6 +117,22 @@ def test_ends_are_those_at_switches(fabric: Fabric) -> None:
     assert ends_down(fabric, [("e00", "a00")], ["c0"]) == link_ends(fabric, "e00", "a00") | switch_ends(fabric, "c0")
 
 
+@pytest.mark.parametrize(
+    ("part", "killed"),
+    [("endpoint", [1, 1, 1]), ("application", [1, 0, 0]), ("nic", [0, 1, 1]), ("worker", [0, 0, 1])],
+)
+def test_a_part_of_a_host_with_a_nic_is_killed(fabric: Fabric, part: Part, killed: list[int]) -> None:
+    processes = [subprocess.Popen(["sleep", "1000"]) for _ in range(3)]
+    anything: Any = None
+    failures = Failures(fabric, anything, anything, {"h1": [process.pid for process in processes]})
+    failures.host_kill("h1", part)
+    ended = [process.poll() is not None for process in processes]
+    for process in processes:
+        process.kill()
+        process.wait()
+    assert ended == killed
+
+
 def test_unknown_names_are_one_line_and_nothing_is_done(verbs: Failures, lines: list[str], switches: Switches) -> None:
     for verb, names, said in (
         (verbs.link_down, ("e00", "e01"), "no link between e00 and e01 in fattree"),
@@ -123,6 +140,7 @@ def test_unknown_names_are_one_line_and_nothing_is_done(verbs: Failures, lines: 
         (verbs.switch_down, ("h1",), "no switch h1 in fattree: there are e00, e01, e10, ... c3"),
         (verbs.switch_up, ("x",), "no switch x in fattree"),
         (verbs.host_kill, ("c0",), "no host c0 in fattree: there are h1, h2, h3, ... h16"),
+        (verbs.host_kill, ("h1", "nic"), "no nic of h1: it has no NIC, only an endpoint"),
         (verbs.host_stop, ("h1",), "the endpoint of h1 does not run any more"),
         (verbs.controller_kill, (), "the controller does not run"),
         (verbs.vswitchd_kill, (), "ovs-vswitchd does not run"),

@@ -101,6 +101,21 @@ def test_with_netem_everything_is_drawn() -> None:
     assert undrawn(GROUND, lambda fault: refusal(fault, FABRIC, spec, NETEM)) == {}
 
 
+def test_kills_are_one_each_of_every_part_where_hosts_have_nics_and_of_hosts_elsewhere() -> None:
+    nics = Chaos(Scenario.of({"size_bytes": 65536, "offload": "nic", "workers": 2}), 7, {}, kills=True)
+    assert {_killed(nics, number) for number in range(60)} == {None, "application", "nic", "worker"}
+    hosts = Chaos(Scenario.of({"size_bytes": 65536}), 7, {}, kills=True)
+    assert {_killed(hosts, number) for number in range(20)} == {None}
+
+
+def _killed(chaos: Chaos, number: int) -> object:
+    """The part that is killed in a run, which has no other fault."""
+    [step] = chaos.scenario(number).timeline
+    assert isinstance(step.what, Fault)
+    assert step.what.kind == "kill"
+    return step.what.get("part")
+
+
 def test_each_numbered_run_is_a_scenario_that_does_not_depend_on_the_others() -> None:
     chaos = Chaos(Scenario.of({"size_bytes": 65536}), 7, {})
     assert chaos.scenario(3) == chaos.scenario(3)

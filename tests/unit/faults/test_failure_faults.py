@@ -23,7 +23,7 @@ def test_each_failure_has_its_verb_and_its_way_back() -> None:
     verbs = Verbs()
     faults = FailureFaults(verbs)  # type: ignore[arg-type]  # it has all verbs
     words = ["link e00-a00 down", "switch a10 down", "host h3 stop", "host h4 slow 60%"]
-    words += ["host h7 kill", "controller kill", "vswitchd kill"]
+    words += ["host h7 kill", "host h8 kill nic", "controller kill", "vswitchd kill"]
     for number, text in enumerate(words):
         faults.apply(number, parse_fault(text, FABRIC))
     for number in range(4):
@@ -33,7 +33,8 @@ def test_each_failure_has_its_verb_and_its_way_back() -> None:
         ("switch_down", "a10"),
         ("host_stop", "h3"),
         ("host_slow", "h4", 0.6),
-        ("host_kill", "h7"),
+        ("host_kill", "h7", "endpoint"),
+        ("host_kill", "h8", "nic"),
         ("controller_kill",),
         ("vswitchd_kill",),
         ("link_up", "a00", "e00"),

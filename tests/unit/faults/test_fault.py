@@ -22,6 +22,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "TIME": st.integers(1, 10**12),
     "RATE": st.integers(1, 10**12),
     "COUNT": st.integers(1, 10**6),
+    "PART": st.sampled_from(["application", "nic", "worker"]),
     "OPCODES": st.lists(st.sampled_from(Opcode).map(int), min_size=1, max_size=3).map(tuple),
     "PSNS": st.lists(PSNS, min_size=1, max_size=4).map(tuple),
 }
@@ -62,6 +63,7 @@ def test_every_fault_is_read_back_from_its_words(fault: Fault) -> None:
         "host h3 rx drop psn 17,40-60",
         "host h3 rx reorder 5% by 20ms behind 3 from h1,h2 for 1.5s",
         "host h7 kill",
+        "host h7 kill worker",
         "controller kill",
     ],
 )
@@ -87,7 +89,7 @@ def test_words_as_people_write_them_stay_as_they_are(words: str) -> None:
         ("link e00-a00 drop opcode rc-ack", "opcode 'rc-ack': known are rc-send-first"),
         ("switch a10 up", "'up': expected down"),
         ("host h77 kill", "no host 'h77' in fattree; did you mean h7?"),
-        ("host h7 kill for 3s", "'for': expected nothing more"),
+        ("host h7 kill for 3s", "no part of a host 'for' in fattree"),
         ("host h3 rx drop psn x", "PSNs 'x': numbers and ranges"),
         ("host h3 rx drop 1% from h1,h99", "no host 'h99'"),
     ],
@@ -116,5 +118,6 @@ def test_what_may_follow_is_known_for_completion() -> None:
     assert continuations(["switch"], FABRIC) == list(FABRIC.switch)
     assert {"e00-a00", "a00-e00", "a00->e00"} <= set(continuations(["link"], FABRIC))
     assert continuations(["link", "e00-a00", "loss", "2%"], FABRIC) == ["burst", "for"]
-    assert continuations(["host", "h3", "kill"], FABRIC) == []
+    assert continuations(["host", "h3", "kill"], FABRIC) == ["application", "nic", "worker"]
+    assert continuations(["host", "h3", "kill", "nic"], FABRIC) == []
     assert continuations(["host", "h3", "nonsense"], FABRIC) == []
