@@ -10,6 +10,7 @@ from experiments.bench.collectives import bench_growth, bench_parts
 from experiments.bench.failures import bench_failures
 from experiments.bench.modes import bench_modes
 from experiments.bench.offload import bench_offload
+from experiments.bench.outstanding import bench_outstanding
 from experiments.bench.receive import bench_receive_path, received_frames
 from experiments.bench.workers import bench_workers
 
@@ -28,6 +29,7 @@ def main() -> None:
     if given.iterations > 0 and os.geteuid() == 0:
         bench_parts(given.iterations)
         bench_modes(given.iterations)
+        bench_outstanding()
         bench_growth(given.iterations)
         bench_failures(given.iterations)
 

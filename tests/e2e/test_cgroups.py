@@ -26,6 +26,7 @@ from topo.cgroups.groups import Directories
 pytestmark = [
     pytest.mark.root,
     pytest.mark.e2e,
+    pytest.mark.stock,
     needs("unshare", "nsenter", "setsid", *NEEDS),
     pytest.mark.skipif(not isinstance(find(), Directories), reason=find().mechanism),
 ]
@@ -81,7 +82,6 @@ def _pinned(rundir: Path) -> set[int] | str:
         return str(problem)
 
 
-@pytest.mark.stock
 def test_cpu_time_is_accounted_by_group_and_a_limit_holds(tmp_path: Path) -> None:
     mechanism, used = in_sandbox(tmp_path, _held_back)
     assert mechanism == find().mechanism
@@ -95,7 +95,6 @@ def test_a_nic_has_cpus_of_its_own(tmp_path: Path) -> None:
     assert cpus == {max(os.sched_getaffinity(0))}
 
 
-@pytest.mark.stock
 @pytest.mark.parametrize("victim", ["parent", "init", "main"])
 def test_whoever_is_killed_the_groups_of_a_run_go(host: PretendedHost, victim: str) -> None:
     run = host.start("in_groups()").ready()
@@ -127,14 +126,13 @@ def test_a_group_that_somebody_else_is_in_stays_and_its_process_lives(host: Pret
     assert name not in find().runs()
 
 
-@pytest.mark.stock
 def test_a_run_whose_nics_have_cpus_and_a_limit_is_verified_and_says_who_spent_what(tmp_path: Path) -> None:
     cpus = ("--nic-cpus", "0") if "cpuset" in find().mechanism else ()
     nics = ("--offload", "nic", "--nic-limit", "0.5", *cpus)
     finished = treecast_run(tmp_path, "--topo", "single,hosts=2", "--size", "64KiB", *nics)
     run = finished.verified()
     assert run.cpu.keys() == {"nic", "application"}
-    assert run.cpu["nic"] > run.cpu["application"] >= 0
+    assert min(run.cpu.values()) > 0
     assert finished.summary.platform.accounting == find().mechanism
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from endpoints.collectives.registry import collectives
+from experiments.bench import two_sizes
 from experiments.results import Run
-from tests.e2e.command import NEEDS, run
+from tests.e2e.command import NEEDS, run, treecast
 from tests.e2e.sandboxed import needs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.root, needs(*NEEDS)]
@@ -46,6 +48,16 @@ def test_what_does_not_fit_goes_in_rounds_and_losses_are_made_up_for(tmp_path: P
     )  # fmt: skip
     assert result.packets.recovered > 0
     assert result.injected["drop"] > 0
+
+
+def test_two_outstanding_of_opposite_sizes_are_right(tmp_path: Path) -> None:
+    done = treecast(
+        tmp_path, "app", two_sizes.__file__, "--topo", "single,hosts=3", "--bw", "50", "--workers", "2",
+        "--output", str(tmp_path / "results"),
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    hosts = [json.loads(line.partition(": ")[2]) for line in done.out.splitlines()]
+    assert [len(host["small_together"]) for host in hosts] == [two_sizes.TURNS] * 3
 
 
 def test_a_host_that_is_killed_is_named_and_the_others_go_on_without_it(tmp_path: Path) -> None:
