@@ -60,6 +60,20 @@ def memory_for(chunks: int, workers: int) -> int:
     return workers * budget.plan(wanted, nic).bytes
 
 
+def planned_staging(workers: int) -> int:
+    """Bytes of a worker's ring, as ``treecast memory`` has them."""
+    nic = budget.of_worker(None, STAGING, workers, OUTSTANDING)
+    its = budget.plan(budget.Collective(ranks=2, roots=2, block_bytes=SIZE, mtu=MTU), nic)
+    return next(part.bytes for part in its.parts if part.name == "staging")
+
+
+def staging_of(pid: int | None) -> int:
+    """Bytes of the packet socket's ring that a process has mapped."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    ends = [line.split()[0].split("-") for line in lines if "socket:[" in line]
+    return sum(int(stop, 16) - int(start, 16) for start, stop in ends)
+
+
 @pytest.mark.parametrize(
     ("workers", "memory", "rounds"),
     [
@@ -81,6 +95,8 @@ def test_collectives_run_on_the_nics_and_arrive_in_the_applications_memory(
                 host.send(setup)
             for host in hosts:
                 assert host.pipe.recv() == Ready()
+                for worker in host.engines:
+                    assert staging_of(worker.pid) == pytest.approx(planned_staging(workers), rel=0.1)
             for host in hosts:
                 host.send(Call(collectives))
             assert [host.pipe.recv() for host in hosts] == [Returned(([0, 0, 0, 0], rounds))] * 2
