@@ -14,7 +14,7 @@ import os
 import select
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import reduction
 from typing import Protocol
 
@@ -35,6 +35,11 @@ from endpoints.nic.results import in_turn
 
 OUTSTANDING = 4
 """Works that run at a time, each with an equal part of the memory; the others wait in the queue."""
+
+
+OPERATIONS = 64
+"""By so many the numbers of operations are ahead after each regrouping: whoever groups the ranks counts works, and not
+their rounds, and what is still on its way must not be of a number that is used again."""
 
 
 class Engine(Protocol):
@@ -143,6 +148,7 @@ class Device:
                 self._flushing = "the ranks are grouped anew", None
                 self._give_up(GiveUp(None, *self._flushing))
                 self._take()
+                command = replace(command, first_op=command.first_op + command.comm.epoch * OPERATIONS)
                 self._engine.regroup(command)
                 self._flushing, self._next_op = None, command.first_op
                 self._connection.send(Ready())

@@ -53,6 +53,9 @@ def command(
     communicators: Annotated[
         int, typer.Option(min=1, metavar="NUMBER", help="Communicators that run such a collective at a time.")
     ] = 1,
+    outstanding: Annotated[
+        int, typer.Option(min=1, metavar="NUMBER", help="Collectives at a time on each; `run --offload nic` has 4.")
+    ] = 1,
     psn_bits: Annotated[
         int, typer.Option(min=1, max=24, metavar="BITS", help="Bits that number the chunks of a receive buffer.")
     ] = 24,
@@ -84,6 +87,7 @@ def command(
         staging=max(1, depth),
         workers=workers,
         communicators=communicators,
+        outstanding=outstanding,
         bits_per_chunk=bits_per_chunk or sum(budget.BITS_PER_CHUNK.values()),
     )
     try:

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from endpoints.io.commands import Abort, Crashed, Go, RankResult, Ready, Regroup, RunOperation, Settle
-from endpoints.nic.device import OUTSTANDING
+from endpoints.nic.device import OPERATIONS, OUTSTANDING
 from endpoints.nic.entries import DEPTH, Status
 from endpoints.nic.port import GONE, NicGone
 from endpoints.nic.queue import QueueFull
@@ -188,6 +189,22 @@ def give_up(nic: Nic) -> list[tuple[Status, str]]:
 def test_what_is_given_up_ends(hosts: Hosts) -> None:
     given_up = [(Status.RETRY_EXCEEDED_ERROR, "enough")] * OUTSTANDING
     assert hosts().call(give_up) == [*given_up, (Status.FLUSHED_ERROR, "enough")]
+
+
+def numbers(nic: Nic) -> list[int]:
+    """The number of the operation of each Allgather: two, and two after the ranks have been grouped anew."""
+    found = []
+    for epoch in (0, 1):
+        nic.regroup(Regroup(replace(COMM, epoch=epoch), 0, first_op=5))
+        for handle in post(nic, GOOD, GOOD):
+            handle.wait(BOUND_S)
+            [(_, op), *_] = nic.result(handle).phases
+            found.append(op)
+    return found
+
+
+def test_operations_have_numbers_in_the_order_of_posting_and_others_in_the_next_epoch(hosts: Hosts) -> None:
+    assert hosts().call(numbers) == [5, 6, 5 + OPERATIONS, 6 + OPERATIONS]
 
 
 def in_any_order(nic: Nic, file: Path) -> list[bool]:
