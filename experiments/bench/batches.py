@@ -6,7 +6,7 @@ before more has come does not sleep. So its limit follows from the batches that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,19 +47,13 @@ class Received:
         return self.packets / sum(batch.woke for batch in self.batches)
 
     @property
-    def awake_ns(self) -> Iterator[float]:
-        """CPU time of a packet in each batch that is not the first one behind a sleep, nor small."""
-        for before, batch in pairwise(self.batches):
-            if not batch.woke and batch.count >= SMALLEST:
-                yield (batch.cpu_ns - before.cpu_ns) / batch.count
+    def awake_ns(self) -> float:
+        """CPU time of a packet in batches that come behind another one without a sleep between, small ones apart."""
+        pairs = [(a, b) for a, b in pairwise(self.batches) if not b.woke and b.count >= SMALLEST]
+        return sum(after.cpu_ns - before.cpu_ns for before, after in pairs) / sum(after.count for _, after in pairs)
 
     @property
     def rate(self) -> float:
         """Packets a second by the clock, from the end of the first batch on."""
         first, last = self.batches[0], self.batches[-1]
         return (self.packets - first.count) * 1e9 / (last.at_ns - first.at_ns)
-
-
-def awake_ns(them: Iterable[Received]) -> list[float]:
-    """All of their :attr:`Received.awake_ns`."""
-    return [cost for one in them for cost in one.awake_ns]

@@ -31,6 +31,7 @@ from endpoints.io import bpf
 from endpoints.io.clock import now_ns
 from endpoints.io.host import enter_namespace
 from endpoints.io.loop import Loop
+from endpoints.io.process import UNWRITTEN
 from endpoints.io.ring import Ring
 from endpoints.io.roce_port import RocePort
 from endpoints.station import Arrivals, Station
@@ -41,8 +42,8 @@ from experiments.bench.cable import FAR, INTERFACE, NEAR, Cable
 from experiments.communicators import group_address
 
 MTU = 4096
-CHUNKS = 4096
-"""Of a stream, 16 MiB."""
+CHUNKS = 8192
+"""Of a stream, 32 MiB."""
 DEPTH = 2048
 """Slots of a ring: what comes in a nap at the highest rate in use, and as much again."""
 FILL = 1024
@@ -128,7 +129,7 @@ def _work(cable: Cable, stream: Stream, nap_ns: int, core: int, pipe: Connection
     os.setpriority(os.PRIO_PROCESS, 0, FIRST)
     enter_namespace(cable.near)
     comm = stream.comm
-    buffer = np.zeros(len(stream.data), np.uint8)
+    buffer = np.full(len(stream.data), UNWRITTEN, np.uint8)  # and so in memory
     with (
         Ring(INTERFACE, MTU, DEPTH, program=bpf.addressed_to(comm)) as ring,
         RocePort(INTERFACE, shared=comm.workers > 1) as port,
