@@ -22,6 +22,10 @@ class NicGone(Exception):
     """The NIC's process has ended, or does not answer any more."""
 
 
+class _End:
+    """In place of a message: there is none any more."""
+
+
 class Port:
     """``gone`` says that and how the worker has ended; None while it is there."""
 
@@ -100,7 +104,7 @@ class Port:
 
     def _end(self, last_words: object) -> None:
         match last_words:
-            case None:
+            case _End():
                 self.lose(GONE)
             case Crashed(trace=trace):
                 self.trace = trace
@@ -112,4 +116,4 @@ class Port:
         try:
             return self._connection.recv()
         except (EOFError, OSError):
-            return None
+            return _End()

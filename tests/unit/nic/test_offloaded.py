@@ -307,6 +307,21 @@ def test_the_end_of_one_worker_is_that_of_the_nic(hosts: Hosts) -> None:
     assert ended(host.process) == [1, 0, -signal.SIGKILL]
 
 
+def ask_the_dead(nic: Nic, pid: int) -> bool:
+    """Whether a NIC that is killed after a collective is told from one that has nothing to say of it."""
+    [handle] = post(nic, GOOD)
+    handle.wait(BOUND_S)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(NicGone):
+        nic.result(handle)
+    return True
+
+
+def test_a_nic_that_dies_before_it_says_what_it_did_is_gone(hosts: Hosts) -> None:
+    host = hosts()
+    assert host.call(ask_the_dead, host.process.engines[0].pid)
+
+
 def test_an_idle_application_notices_that_its_nic_has_died(hosts: Hosts) -> None:
     host = hosts()
     host.process.engines[0].kill()
