@@ -23,8 +23,7 @@ from endpoints.impairments.registry import check
 from endpoints.impairments.spec import ImpairmentSpec
 from endpoints.nic import budget
 from endpoints.nic.device import OUTSTANDING
-from endpoints.nic.stripes import stripes
-from experiments import units
+from experiments import offload, units
 from experiments.algorithms import algorithm
 from experiments.errors import UserError
 from experiments.expectations import Expectation
@@ -158,10 +157,15 @@ class Scenario(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _tree_for_each_worker(cls, values: Any) -> Any:
-        """Where nothing is said of trees, a NIC's workers have one each."""
-        if isinstance(values, dict) and "trees" not in values and "workers" in values:
-            return {**values, "trees": values["workers"]}
-        return values
+        """Where nothing is said of trees, workers have as many as let all cores share the work (``offload``)."""
+        workers = str(values.get("workers", 1)) if isinstance(values, dict) else ""
+        if "trees" in values or workers not in map(str, range(1, WORKERS + 1)):
+            return values  # or complained about, each field for itself
+        try:
+            fabric = parse_topology(values.get("topology", cls.model_fields["topology"].default))
+        except FabricError:
+            return values
+        return {**values, "trees": offload.trees_for(int(workers), fabric, MAX_TREES)}
 
     @field_validator("name")
     @classmethod
@@ -219,7 +223,7 @@ class Scenario(BaseModel):
             object.__setattr__(self, field, value)  # frozen for everybody else
         self._check_delay()
         self._check_elements()
-        self._check_offload()
+        offload.check(self)
         self._check_numbering()
         for expected in self.expect:
             if expected.algorithm not in (None, *self.algorithms):
@@ -356,33 +360,6 @@ class Scenario(BaseModel):
                     f"size_bytes {self.size_bytes}: {entry.name} adds elements of {entry.granularity} bytes; use a "
                     f"multiple of {entry.granularity}, like {size or entry.granularity}"
                 )
-
-    def _check_offload(self) -> None:
-        """Workers and their memory are a NIC's, and each worker has trees of its own."""
-        if self.offload == "none":
-            usual = {"workers": 1, "nic_memory_bytes": None, "nic_cpus": (), "nic_limit": None}
-            for field in (name for name, value in usual.items() if getattr(self, name) != value):
-                raise UserError(f"{field}: without a NIC there are none; use offload nic")
-            return
-        if self.workers > self.trees:
-            raise UserError(
-                f"workers {self.workers}: each needs a multicast tree of its own and trees is {self.trees}; "
-                f"use trees {self.workers} or leave trees out"
-            )
-        for entry in self.collectives:
-            if isinstance(entry, Collective) and entry.multicast:
-                self._check_nic_memory(entry)
-
-    def _check_nic_memory(self, entry: Collective) -> None:
-        """Not even a round of one chunk of each block would fit."""
-        nic = self.worker_nic
-        stripe = max(stop - start for start, stop in stripes(self.size_bytes, self.mtu, self.workers))
-        try:
-            budget.plan(
-                budget.Collective(self.ranks, entry.roots(self.ranks), stripe, self.mtu, 32 - self.op_bits), nic
-            )
-        except budget.DoesNotFit as problem:
-            raise UserError(f"nic_memory_bytes: {entry.name} on one of {self.workers} workers: {problem}") from None
 
     def _check_numbering(self) -> None:
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""

@@ -133,10 +133,16 @@ def test_what_cannot_run_is_refused_in_one_line_with_its_cure(values: dict[str, 
     assert any(field.removesuffix("s") in str(caught.value) for field in values)
 
 
-def test_workers_have_a_tree_each_where_nothing_is_said_of_trees() -> None:
-    assert Scenario.of({"offload": "nic", "workers": 3}).trees == 3
-    assert Scenario.of({"offload": "nic", "workers": 3, "trees": 6}).trees == 6
-    assert Scenario.of({}).trees == 1
+@pytest.mark.parametrize(
+    ("topology", "workers", "trees"),
+    [("fattree,k=4", 1, 1), ("fattree,k=4", 2, 4), ("fattree,k=4", 3, 12), ("fattree,k=6", 4, 20), ("single", 3, 3)],
+)
+def test_workers_have_trees_over_all_cores_where_nothing_is_said_of_trees(
+    topology: str, workers: int, trees: int
+) -> None:
+    values = {"topology": topology, "offload": "nic", "nic_memory_bytes": "32MiB"}
+    assert Scenario.of({**values, "workers": workers}).trees == trees
+    assert Scenario.of({**values, "workers": str(workers), "trees": 7}).trees == 7
 
 
 def test_the_numbering_limit_is_exact() -> None:
