@@ -184,9 +184,9 @@ def test_a_frame_is_held_for_the_time_that_was_asked_for():
     def body(wire: Wire) -> None:
         wire.add("f", "delay 2ms share 99%")
         sent = time.monotonic()
-        wire.send(range(1))
-        wire.receive(lambda found: len(found) == 1)
-        assert wire.links.clear("f").struck == 1
+        wire.send(range(20))
+        wire.receive(lambda found: len(found) == 20)
+        assert wire.links.clear("f").struck >= 15  # of 19.8
         assert time.monotonic() - sent >= 0.00199
 
     on_wire(body)
