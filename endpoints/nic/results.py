@@ -20,13 +20,12 @@ Timeline = Sequence[tuple[str, int]]
 def in_turn(rounds: Sequence[RankResult]) -> RankResult:
     """The rounds of one worker, in order: they fail with the first that does, and the phases come again."""
     phases = [entered for result in rounds for entered in result.phases]
-    return replace(_together(rounds), phases=phases, cpu_seconds=sum(result.cpu_seconds for result in rounds))
+    return replace(_together(rounds), phases=phases)
 
 
 def side_by_side(workers: Sequence[RankResult]) -> RankResult:
     """The workers of one NIC: it is in the phase of whichever is least far, and as busy as all together."""
-    phases = least_far([result.phases for result in workers])
-    return replace(_together(workers), phases=phases, cpu_seconds=sum(result.cpu_seconds for result in workers))
+    return replace(_together(workers), phases=least_far([result.phases for result in workers]))
 
 
 def least_far(timelines: Sequence[Timeline]) -> list[tuple[str, int]]:
@@ -76,6 +75,7 @@ def _together(parts: Sequence[RankResult]) -> RankResult:
         parts[0],
         failure=failures[0] if failures else None,
         counters=dict(counters),
+        cpu_seconds=sum(part.cpu_seconds for part in parts),
         ring_dropped=sum(part.ring_dropped for part in parts),
         heard_at=max(part.heard_at for part in parts),
         late_ns=max(part.late_ns for part in parts),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from experiments.bench import two_sizes
+from experiments.bench.runs import treecast
 from experiments.units import format_size
 
 OPTIONS = ("--topo", "fattree,k=4", "--bw", "50")
@@ -39,16 +37,8 @@ def bench_outstanding() -> None:
 def measured(*options: str) -> dict[str, float]:
     """By what was measured, the median over turns of the slowest host's seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-m", "experiments.cli", "app", two_sizes.__file__, *options, "--output", folder],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=Path(two_sizes.__file__).parents[2],
-        )
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    hosts = [json.loads(line.partition(": ")[2]) for line in done.stdout.splitlines()]
+        said = treecast("app", two_sizes.__file__, *options, "--output", folder)
+    hosts = [json.loads(line.partition(": ")[2]) for line in said.splitlines()]
     return {
         name: statistics.median(max(turn) for turn in zip(*(host[name] for host in hosts), strict=True))
         for name in hosts[0]
