@@ -32,7 +32,7 @@ def test_what_was_repeated_in_vain_and_comes_after_the_end_is_accounted_for(tmp_
 
 def test_links_far_beyond_the_machine_are_called_overloaded_with_a_cure(tmp_path: Path) -> None:
     found = run(tmp_path, "--topo", "fattree,k=4", "--bw", "900", "--size", "1MiB").summary
-    assert found.fidelity.verdict == "overloaded"
+    assert found.fidelity.verdict == "overloaded", found.fidelity
     assert any("use --bw" in reason for reason in found.fidelity.reasons)
 
 
