@@ -52,14 +52,18 @@ class Sender:
         self._interval = chunk_interval_ns * self._batch
 
     def pace(self, now: int, chunk_interval_ns: int) -> None:
-        """Go on at another interval: what is left of the wait for the next batch is stretched or shortened, too."""
+        """Go on at another interval: what is left of the last one is stretched or shortened, too."""
         at, before = self.next_at(), self._interval
         if at is None:
             return
         self._interval = chunk_interval_ns * self._batch
-        if at > now:
-            at = now + (at - now) * self._interval // before
-        self._start = at - self.sent // self._batch * self._interval
+        left = min(max(0, at - now), before)
+        self._start = at + left * self._interval // before - left - self.sent // self._batch * self._interval
+
+    def shift(self, by_ns: int) -> None:
+        """Send what is left so much later; sooner if negative, and at once what would be in the past."""
+        if self._start is not None:
+            self._start += by_ns
 
     def next_at(self) -> int | None:
         """When the next batch is due."""

@@ -45,7 +45,7 @@ class Indifferent:
         """Nothing is sent by the clock."""
         return None
 
-    def pace(self, share: Fraction, now: int) -> None:
+    def pace(self, share: Fraction, now: int, *, ahead: bool) -> None:
         """Nothing is sent by the clock."""
 
     def on_read_data(self, peer: int, context: int, index: int, payload: U8, now: int) -> None:

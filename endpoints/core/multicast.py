@@ -19,7 +19,7 @@ from endpoints.core.lifecycle import Lifecycle
 from endpoints.core.messages import Kind, Message, Ranges, ranges_messages
 from endpoints.core.operation import Services
 from endpoints.core.packets import U8, Chunks, UdBurst
-from endpoints.core.sequencer import Turn, longest_chain, turn
+from endpoints.core.sequencer import HEAD_START_CHUNKS, Turn, longest_chain, turn
 from endpoints.core.slow_path import Exhausted, Flags, Overtaken, Recovery, Supplier
 from endpoints.core.states import FINAL, RECEIVING, Input, Phase
 from endpoints.core.timers import Timer
@@ -45,6 +45,7 @@ class ReliableMulticast(Lifecycle):
         self._turn = turn(rank, roots, comm.size, services.config.chains)
         self._sender: Sender | None = None
         self._share = Fraction(1)
+        self._ahead = False
         if self._turn is not None:
             if data is None or len(data) != layout.block_bytes:
                 raise ProtocolError(f"rank {rank} is a root: its data must have {layout.block_bytes} bytes")
@@ -101,8 +102,7 @@ class ReliableMulticast(Lifecycle):
         if self._sender is None or self._turn is None or self._sender.started:
             return
         self._timers.stop(Timer.TOKEN)
-        chunk_ns = self._s.timing.chunk_ns
-        offset = self._turn.offset_chunks(self._s.config.send_batch) * chunk_ns
+        offset = self._turn.offset_chunks(self._s.config.send_batch) * self._s.timing.chunk_ns
         self._sender.begin(now + offset, self._interval(self._turn))
         self._pass_token(now)
 
@@ -119,11 +119,13 @@ class ReliableMulticast(Lifecycle):
     def _sending(self) -> bool:
         return self._sender is not None and not self._sender.finished
 
-    def pace(self, share: Fraction, now: int) -> None:
-        """Have the own multicast go on at another part of the rate."""
+    def pace(self, share: Fraction, now: int, *, ahead: bool) -> None:
+        """Have the own multicast go on at another part of the rate, with the head start or without it."""
         self._share = share
         if self._sender is not None and self._turn is not None:
             self._sender.pace(now, self._interval(self._turn))
+            self._sender.shift((self._ahead - ahead) * HEAD_START_CHUNKS * self._s.timing.chunk_ns)
+        self._ahead = ahead
         if self.phase is Phase.MULTICAST and self._s.config.cutoff is Cutoff.DEADLINE:
             self._arm_cutoff(now)
 

@@ -70,8 +70,8 @@ class Operation(Protocol):
     def moving(self) -> bool:
         """Whether it has bytes to move now, its own or those that come in."""
 
-    def pace(self, share: Fraction, now: int) -> None:
-        """What the link's rate is multiplied by from now on, since others are under way as well."""
+    def pace(self, share: Fraction, now: int, *, ahead: bool) -> None:
+        """What the link's rate is multiplied by from now on, and whether to send ahead of it, as others do not."""
 
     @property
     def awaited_bytes(self) -> int:

@@ -6,7 +6,8 @@ times of its own.
 
 Operations under way share the link that all of them come in by, each rank on its own account: the one that brings least
 has ``FIRST_SHARE`` of it, the next one as much of what is left, and so on. So a short one is not held up by a long one,
-which goes on all the same (shortest first, but for starvation).
+which goes on all the same (shortest first, but for starvation). It alone sends ahead of its rate, too, from its barrier
+on: each of its messages would have to wait behind what a long one has sent ahead.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Operations:
         self._known: set[int] = set()
         self._early: list[tuple[int, Message]] = []
         self._reported: dict[int, int] = {}
-        self._paced: list[int] = []
+        self._paced: tuple[int, ...] = ()
 
     # -- numbers ------------------------------------------------------------------------------------------------
 
@@ -140,14 +141,14 @@ class Operations:
 
     def share_link(self, now: int) -> None:
         """Have each that moves bytes send at its share, if these are others than the last time."""
-        moving = [it for it in self.under_way() if it.moving]
-        numbers = [it.op for it in moving]
+        open_now = self.under_way()
+        moving = [it for it in open_now if it.moving]
+        numbers = *(it.op for it in open_now[:1]), *(it.op for it in moving)
         if numbers == self._paced:
             return
         self._paced = numbers
         left = Fraction(1)
-        for operation in moving[:-1]:
-            operation.pace(left * FIRST_SHARE, now)
-            left -= left * FIRST_SHARE
-        if moving:
-            moving[-1].pace(left, now)
+        for operation in moving:
+            share = left if operation is moving[-1] else left * FIRST_SHARE
+            operation.pace(share, now, ahead=operation is open_now[0])
+            left -= share

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HEAD_START_CHUNKS = 32
-"""Chunks with which every receiving link's queue begins: a root that wakes late then leaves no link idle."""
+"""Chunks that the active roots together are ahead of the receiving links' rate: a root that wakes late then leaves no
+link idle, since as many wait in its queue. Roots whose turn comes by a token find them there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,8 @@ class Turn:
     slot: int
 
     def offset_chunks(self, batch: int) -> int:
-        """When to begin after being activated, in chunk times; negative is overdue: to be caught up at once.
-
-        Roots whose turn came by a token begin at once on what the ones before have left in the queues.
-        """
-        return self.slot * batch - HEAD_START_CHUNKS if self.position == 0 else 0
+        """When to begin after being activated, in chunk times: at once if the turn came by a token."""
+        return self.slot * batch if self.position == 0 else 0
 
 
 def chain_bounds(roots: int, chains: int) -> list[tuple[int, int]]:

@@ -80,7 +80,7 @@ def nap_for(rq_depth: int, chunk_ns: int) -> int:
 class Loop:
     """``interrupt`` is a file descriptor whose readability ends :meth:`run_until`; ``nap_ns`` is :func:`nap_for`'s.
 
-    Both it and ``control``, which is tended, are looked at between turns, so within a nap of being readable.
+    Both it and ``control``, which is tended, are looked at between turns; a nap ends when one of them is readable.
     """
 
     def __init__(
@@ -182,17 +182,20 @@ class Loop:
             missing = self._station.endpoint.missing_ns()
             if arrivals is not Arrivals.READS or missing:
                 nap = min(nap, missing)
-            wait = _until(nap, self._promised, at_most)
-            if wait is not None and wait > 0:
-                time.sleep(wait / 1e9)
+            self._nap(_until(nap, self._promised, at_most))
             return False
-        wait = _until(None, self._due, at_most)
-        timeout_ms = None if wait is None else max(0.0, wait / 1e6)
+        deadlines = [at for at in (self._due, at_most) if at is not None]
+        timeout_ms = max(0.0, (min(deadlines) - now_ns()) / 1e6) if deadlines else None
         return any(fd == self._interrupt for fd, _ in self._poll.poll(timeout_ms))
 
+    def _nap(self, wait: int) -> None:
+        """Sleep so many nanoseconds, deaf to the ring, but not to who interrupts or asks for something."""
+        end = now_ns() + wait
+        if wait > 0 and not self._asked.poll(wait // 1_000_000):
+            time.sleep(max(0, end - now_ns()) / 1e9)  # what poll does not count: less than a millisecond
 
-def _until(nap: int | None, *deadlines: int | None) -> int | None:
-    """Nanoseconds until the first of a nap's end and some deadlines; None if there are none."""
+
+def _until(nap: int, *deadlines: int | None) -> int:
+    """Nanoseconds until the first of a nap's end and some deadlines."""
     now = now_ns()
-    waits = [at - now for at in deadlines if at is not None]
-    return min(waits if nap is None else [nap, *waits], default=None)
+    return min([nap, *(at - now for at in deadlines if at is not None)])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from endpoints.collectives.registry import collective, collectives
-from experiments.sim.world import Outcome, Work, World
+from experiments.sim.world import Host, Outcome, Work, World
 from tests.sim.scenarios import LIMIT_NS, Case, contributions, fitting, make_world, reference
 
 RANKS = 5
@@ -73,6 +73,39 @@ def test_a_small_operation_is_not_held_up_and_a_large_one_not_starved(algorithm:
     seconds = dict(zip(sizes, (outcome.seconds for outcome in both), strict=True))
     assert seconds[small] < 1.6 * alone[small]
     assert seconds[large] < 1.1 * (alone[small] + alone[large])
+
+
+@pytest.mark.parametrize("after", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_a_small_operation_among_few_ranks_does_not_wait_behind_what_a_large_one_has_sent_ahead(
+    ranks: int, after: float
+) -> None:
+    """Each of its messages would, and among few ranks that lasts longer than all that it brings."""
+    small, large = (work("mcast_allgather", chunks * 1024, chunks, ranks) for chunks in (32, 256))
+    alone, long_alone = (
+        together(make_world(Case(ranks=ranks, size=0, mtu=1024)), it)[0].seconds for it in (small, large)
+    )
+    world = make_world(Case(ranks=ranks, size=0, mtu=1024))
+    begun = {7: 0, 8: int(after * long_alone * 1e9)}
+    for op, it in ((7, large), (8, small)):
+        for buffer in it.buffers:
+            buffer[:] = 0
+        for rank, host in enumerate(world.hosts):
+            world.clock.at(begun[op], partial(begin, world, host, it, rank, op))
+    while not all(len(host.ends) == 2 for host in world.hosts) and world.clock.step():
+        pass
+    seconds = {op: max(host.ends[op].now for host in world.hosts) / 1e9 - begun[op] / 1e9 for op in begun}
+    assert seconds[8] < 2 * alone
+    assert seconds[7] < 1.05 * (alone + long_alone)
+    for it in (small, large):
+        check(it)
+
+
+def begin(world: World, host: Host, it: Work, rank: int, op: int) -> None:
+    make = partial(it.collective.make, data=it.data[rank], buffer=it.buffers[rank])
+    host.station.endpoint.prepare(make, op)
+    host.station.endpoint.begin(world.clock.now, op)
+    host.pump()
 
 
 def test_ranks_may_begin_with_them_in_different_orders() -> None:

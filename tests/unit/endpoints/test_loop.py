@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from typing import cast
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from endpoints.core.packets import U8
-from endpoints.io.loop import Frame, Lengths, Loop
+from endpoints.io.loop import _LONGEST_NAP_NS, Frame, Lengths, Loop
 from endpoints.station import Arrivals, Station
 
 MANY = 100
@@ -18,12 +19,13 @@ MANY = 100
 
 
 class BusyStation:
-    """A station that finds a chunk in whatever comes, and lacks none."""
+    """A station that finds a chunk in whatever comes; by default it lacks none."""
 
     more = False
 
-    def __init__(self) -> None:
+    def __init__(self, missing: int = 0) -> None:
         self.endpoint = self
+        self.missing = missing
 
     def receive(self, frames: U8, lengths: Lengths, now: int) -> Arrivals:
         return Arrivals.CHUNKS
@@ -34,7 +36,7 @@ class BusyStation:
     next_departure = next_event = next_timeout
 
     def missing_ns(self) -> int:
-        return 0
+        return self.missing
 
     def handle_timer(self, now: int) -> None:
         """It has none."""
@@ -129,6 +131,23 @@ def test_a_host_to_which_something_comes_all_the_time_is_interrupted_all_the_sam
     loop = Loop(cast(Station, BusyStation()), BusyRing(ring), interrupt, lambda event: None, nap_ns=0)
     assert turns(loop, None, write_to) == MANY
     assert turns(loop, 5, write_to) < 10
+
+
+@pytest.mark.parametrize("by", ["interrupt", "control"])
+def test_a_nap_ends_when_something_is_asked_of_the_host(
+    pipes: list[tuple[int, int]], by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else ends it: this test does not return if that does not."""
+    (ring, _), (interrupt, to_interrupt), (asked, to_control) = pipes
+    a_day = 86_400 * 10**9
+    monkeypatch.setitem(_LONGEST_NAP_NS, Arrivals.CHUNKS, a_day)
+    control = Control(asked)
+    loop = Loop(cast(Station, BusyStation(a_day)), BusyRing(ring), interrupt, lambda event: None, a_day, control)
+    writer = threading.Timer(0.01, os.write, (to_interrupt if by == "interrupt" else to_control, b"!"))
+    writer.start()
+    loop.run_until(lambda: control.tended > 0)
+    writer.join()
+    assert control.tended == (by == "control")
 
 
 def test_what_is_asked_of_it_meanwhile_is_done_and_no_interrupt(pipes: list[tuple[int, int]]) -> None:
