@@ -106,6 +106,11 @@ class ReliableMulticast(Lifecycle):
         self._sender.begin(now + offset, self._interval(self._turn))
         self._pass_token(now)
 
+    @property
+    def _head_start(self) -> int:
+        """Nanoseconds; the workers of the roots' NICs, each with its part of the rate, have it together."""
+        return HEAD_START_CHUNKS * self._s.timing.chunk_ns // self._s.comm.workers
+
     def _interval(self, turn: Turn) -> int:
         """Nanoseconds from one own chunk to the next."""
         return int(self._s.timing.chunk_ns * turn.share / self._share)
@@ -124,7 +129,7 @@ class ReliableMulticast(Lifecycle):
         self._share = share
         if self._sender is not None and self._turn is not None:
             self._sender.pace(now, self._interval(self._turn))
-            self._sender.shift((self._ahead - ahead) * HEAD_START_CHUNKS * self._s.timing.chunk_ns)
+            self._sender.shift((self._ahead - ahead) * self._head_start)
         self._ahead = ahead
         if self.phase is Phase.MULTICAST and self._s.config.cutoff is Cutoff.DEADLINE:
             self._arm_cutoff(now)

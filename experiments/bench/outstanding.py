@@ -13,25 +13,30 @@ from experiments.bench import two_sizes
 from experiments.bench.runs import treecast
 from experiments.units import format_size
 
-OPTIONS = ("--topo", "fattree,k=4", "--bw", "50")
+FABRICS = {"fattree,k=4": 16, "single,hosts=3": 3}
+"""By topology, its hosts. Among few hosts the small one brings least, and what it waits for counts most."""
+RATE = "50"
+WAYS = {"together": "together", "amidst": "small later"}
 MOST = 2.0
 """Times as long as alone a small one may take."""
 
 
 def bench_outstanding() -> None:
-    """The table, and whether the small one was starved; RuntimeError with the words of a run that failed."""
-    seconds = measured(*OPTIONS)
-    table = Table(title="Two Allgathers outstanding on one NIC, 16 hosts, fat tree k=4, 50 Mbit/s, slowest host")
-    for column in ("bytes of a rank", "alone (s)", "beside the other (s)", "times"):
-        table.add_column(column, justify="right")
-    ratios = {}
-    for name, size in (("small", two_sizes.SMALL), ("large", two_sizes.LARGE)):
-        alone, together = seconds[f"{name}_alone"], seconds[f"{name}_together"]
-        ratios[name] = together / alone
-        table.add_row(format_size(size), f"{alone:.3f}", f"{together:.3f}", f"{ratios[name]:.2f}")
-    Console().print(table)
-    mark = "met" if ratios["small"] <= MOST else "missed"
-    print(f"target: the small one takes at most {MOST:g} times as long as alone: {mark} ({ratios['small']:.2f})")
+    """The tables, and whether the small one was starved; RuntimeError with the words of a run that failed."""
+    worst = 0.0
+    for topology, hosts in FABRICS.items():
+        seconds = measured("--topo", topology, "--bw", RATE)
+        table = Table(title=f"Two Allgathers on one NIC, {topology}, {RATE} Mbit/s, slowest of {hosts} hosts")
+        for column in ("posted", "bytes of a rank", "alone (s)", "beside the other (s)", "times"):
+            table.add_column(column, justify="right")
+        for way, words in WAYS.items():
+            for name, size in (("small", two_sizes.SMALL), ("large", two_sizes.LARGE)):
+                alone, beside = seconds[f"{name}_alone"], seconds[f"{name}_{way}"]
+                table.add_row(words, format_size(size), f"{alone:.3f}", f"{beside:.3f}", f"{beside / alone:.2f}")
+                worst = max(worst, beside / alone if name == "small" else 0.0)
+        Console().print(table)
+    mark = "met" if worst <= MOST else "missed"
+    print(f"target: the small one takes at most {MOST:g} times as long as alone: {mark} ({worst:.2f})")
 
 
 def measured(*options: str) -> dict[str, float]:

@@ -1,4 +1,6 @@
-"""An application: a large Allgather and a small one on its NIC, each alone and then both outstanding at once.
+"""An application: a large Allgather and a small one on its NIC, each alone, then both outstanding.
+
+They are posted together, and then the small one when the large one is well under way.
 
 ``treecast app experiments/bench/two_sizes.py`` prints for each host the seconds of each, as JSON; it fails if a byte of
 any is wrong.
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 LARGE, SMALL = 1 << 20, 1 << 17
 """Bytes of each rank."""
+LATER_S = 0.1
+"""When the small one is posted in the midst of the large one, which takes three times as long or more at 50 Mbit/s."""
 TURNS = 3
 PATIENCE_S = 60.0
 
@@ -55,10 +59,11 @@ def main(nic: Nic) -> str:
     large, small, meeting = Allgather(nic, LARGE), Allgather(nic, SMALL), Allgather(nic, 4)
     found: dict[str, list[float]] = {}
 
-    def measure(**what: Allgather) -> None:
+    def measure(apart_s: float = 0.0, **what: Allgather) -> None:
         meeting.post()
         meeting.wait()  # all begin at about the same time
-        for it in what.values():
+        for number, it in enumerate(what.values()):
+            time.sleep(apart_s if number else 0.0)
             it.post()
         for name, it in reversed(what.items()):  # the small one ends first
             found.setdefault(name, []).append(it.wait())
@@ -67,4 +72,5 @@ def main(nic: Nic) -> str:
         measure(large_alone=large)
         measure(small_alone=small)
         measure(large_together=large, small_together=small)
+        measure(LATER_S, large_amidst=large, small_amidst=small)
     return json.dumps(found)

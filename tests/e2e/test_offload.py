@@ -57,7 +57,8 @@ def test_two_outstanding_of_opposite_sizes_are_right(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.code, done.err) == (0, "")
     hosts = [json.loads(line.partition(": ")[2]) for line in done.out.splitlines()]
-    assert [len(host["small_together"]) for host in hosts] == [two_sizes.TURNS] * 3
+    for what in ("small_together", "small_amidst"):
+        assert [len(host[what]) for host in hosts] == [two_sizes.TURNS] * 3
 
 
 def test_a_host_that_is_killed_is_named_and_the_others_go_on_without_it(tmp_path: Path) -> None:
