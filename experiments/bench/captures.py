@@ -21,6 +21,7 @@ from endpoints.core import layout
 from endpoints.io import pcapng
 from experiments.analysis.report import analyze
 from experiments.analysis.trace import read_trace
+from experiments.bench.target import judged
 
 OPERATIONS = 16
 PASSES = 3
@@ -91,6 +92,5 @@ def bench_captures(frames: Sequence[bytes]) -> None:
         table.add_column(column, justify="left" if column == "reader" else "right")
     for reader, found in rates.items():
         table.add_row(reader, f"{found:,.0f}", f"{ours / found:.1f}")
-    console = Console()
-    console.print(table)
-    console.print(f"target: {TARGET:,} packets/s, analyzed: {'met' if ours >= TARGET else 'missed'} ({ours:,.0f})")
+    Console().print(table)
+    print(judged(f"{TARGET:,} packets/s, analyzed", f"{ours:,.0f}", met=ours >= TARGET))

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.bench.runs import finished_run
+from experiments.bench.target import judged
 from experiments.results import Summary
 
 
@@ -82,6 +83,6 @@ def bench_growth(iterations: int) -> None:
         times.append(statistics.median(operation.seconds or math.inf for operation in summary.runs))
         verdicts = sorted({summary.verdict_of(operation) for operation in summary.runs})
         table.add_row(case.what, f"{times[-1]:.3f}", f"{times[-1] / times[0]:.3f}", ", ".join(verdicts))
-    mark = "met" if times[-1] <= LARGEST_GROWTH * times[0] else "missed"
     Console().print(table)
-    Console().print(f"target: at most {LARGEST_GROWTH:.2f} times as long: {mark} ({times[-1] / times[0]:.3f})")
+    growth = times[-1] / times[0]
+    print(judged(f"at most {LARGEST_GROWTH:.2f} times as long", f"{growth:.3f}", met=growth <= LARGEST_GROWTH))

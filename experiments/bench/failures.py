@@ -17,6 +17,7 @@ from experiments.analysis.outage import Outage, longest_outage
 from experiments.analysis.streams import expected, passages
 from experiments.analysis.trace import Trace, read_trace
 from experiments.bench.runs import finished_run
+from experiments.bench.target import judged
 from experiments.results import Run, Summary
 from topo.registry import parse_topology
 
@@ -66,6 +67,6 @@ def bench_failures(iterations: int) -> None:
         ends = host_name(outage.key.root), trace.points[outage.point].name
         table.add_row(f"{lengths[-1]:.3f}", *ends, str(run.packets.recovered), "yes" if run.verified else "NO")
     median = statistics.median(lengths)
-    mark = "met" if median < TARGET_S else "missed"
     Console().print(table)
-    Console().print(f"target: less than {TARGET_S:g} s: {mark} (median {median:.3f}, most {max(lengths):.3f})")
+    found = f"median {median:.3f}, most {max(lengths):.3f}"
+    print(judged(f"less than {TARGET_S:g} s", found, met=median < TARGET_S))

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.bench.runs import finished_run
+from experiments.bench.target import judged
 from experiments.results import Run, Summary
 
 MODES = {
@@ -47,5 +48,5 @@ def bench_modes(iterations: int) -> None:
         table.add_row(mode, *(f"{value:.3f}" for value in row), f"{hosts:.2f}", f"{nics:.2f}")
     Console().print(table)
     kept = medians["NIC"] / medians["host"]
-    mark = "met" if kept >= 1 - MOST_LOST else "missed"
-    print(f"target: a NIC reaches at least {1 - MOST_LOST:.2f} of what the host does: {mark} ({kept:.3f})")
+    least = 1 - MOST_LOST
+    print(judged(f"a NIC reaches at least {least:.2f} of what the host does", f"{kept:.3f}", met=kept >= least))

@@ -20,6 +20,7 @@ from rich.table import Table
 from endpoints.io.loop import NAP_NS
 from experiments.bench.batches import Received
 from experiments.bench.cable import Cable, cable
+from experiments.bench.target import judged
 from experiments.bench.wired import Stream, bench, make_streams
 from experiments.dpa.model import emulated
 
@@ -89,8 +90,7 @@ def _bench_cost(site: Site, passes: int) -> None:
         wakes = statistics.median(worker.per_wake for worker in taken)
         table.add_row(str(workers), f"{cost:.2f}", f"{wakes:.0f}", f"{of_one:.2f}")
     Console().print(table)
-    met = "met" if ratio <= MOST_COST else "missed"
-    print(f"target: beside another at most {MOST_COST:g} of alone: {met} ({ratio:.2f})")
+    print(judged(f"beside another at most {MOST_COST:g} of alone", f"{ratio:.2f}", met=ratio <= MOST_COST))
 
 
 def _bench_limit(site: Site, passes: int) -> None:
@@ -113,8 +113,8 @@ def _bench_limit(site: Site, passes: int) -> None:
         figures = (f"{statistics.median(values):,.0f}" for values in (predicted, found))
         table.add_row(str(workers), f"{statistics.median(costs) / 1e3:.2f}", *figures, f"{ratio:.2f}")
     Console().print(table)
-    met = "met" if max(offs) <= MOST_OFF else "missed"
-    print(f"target: within {MOST_OFF:.0%} of predicted: {met} (off by {', '.join(f'{off:.0%}' for off in offs)})")
+    said = f"off by {', '.join(f'{off:.0%}' for off in offs)}"
+    print(judged(f"within {MOST_OFF:.0%} of predicted", said, met=max(offs) <= MOST_OFF))
 
 
 def _predicted(cost_ns: float, workers: int) -> float:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from experiments.bench import two_sizes
 from experiments.bench.runs import treecast
+from experiments.bench.target import judged
 from experiments.units import format_size
 
 FABRICS = {"fattree,k=4": 16, "single,hosts=3": 3}
@@ -35,8 +36,7 @@ def bench_outstanding() -> None:
                 table.add_row(words, format_size(size), f"{alone:.3f}", f"{beside:.3f}", f"{beside / alone:.2f}")
                 worst = max(worst, beside / alone if name == "small" else 0.0)
         Console().print(table)
-    mark = "met" if worst <= MOST else "missed"
-    print(f"target: the small one takes at most {MOST:g} times as long as alone: {mark} ({worst:.2f})")
+    print(judged(f"the small one takes at most {MOST:g} times as long as alone", f"{worst:.2f}", met=worst <= MOST))
 
 
 def measured(*options: str) -> dict[str, float]:

@@ -31,6 +31,7 @@ from endpoints.io.slots import FRAME, Geometry
 from endpoints.station import Lengths, Station
 from endpoints.wire.codec import Codec
 from endpoints.wire.templates import Templates, build_templates
+from experiments.bench.target import judged
 from experiments.communicators import communicator
 from topo.registry import parse_topology
 
@@ -166,5 +167,4 @@ def bench_receive_path(passes: int) -> None:
         )
     table.add_row("Scapy, dissection only", f"{dissection:.2f}", f"{1e6 / dissection:,.0f}", "1")
     Console().print(table)
-    met = "met" if cost[16] <= TARGET_US else "missed"
-    print(f"target: at most {TARGET_US:g} us at a batch of 16: {met} ({cost[16]:.2f})")
+    print(judged(f"at most {TARGET_US:g} us at a batch of 16", f"{cost[16]:.2f}", met=cost[16] <= TARGET_US))

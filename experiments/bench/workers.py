@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.bench.receive import RANKS, Scene, receiver, scene
+from experiments.bench.target import judged
 
 BATCH = 16
 WORKERS = 2
@@ -91,5 +92,4 @@ def bench_workers(passes: int) -> None:
     table.add_row("1", f"{statistics.median(alone):,.0f}", "1.00")
     table.add_row(str(WORKERS), f"{statistics.median(together):,.0f}", f"{ratio:.2f}")
     Console().print(table)
-    met = "met" if ratio >= TARGET else "missed"
-    print(f"target: two on two cores at least {TARGET:g} of one: {met} ({ratio:.2f})")
+    print(judged(f"two on two cores at least {TARGET:g} of one", f"{ratio:.2f}", met=ratio >= TARGET))
