@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
 
-from endpoints.collectives.registry import Collective
 from endpoints.nic import budget
 from endpoints.nic.stripes import stripes
 from experiments.errors import UserError
 from topo.fabric import Fabric
-
-if TYPE_CHECKING:
-    from experiments.scenario import Scenario
 
 WITHOUT = {"workers": 1, "nic_memory_bytes": None, "nic_cpus": (), "nic_limit": None}
 """What a scenario says of NICs that has none."""
@@ -30,28 +27,25 @@ def trees_for(workers: int, fabric: Fabric, most: int) -> int:
     return even if even <= most else most // workers * workers
 
 
-def check(scenario: Scenario) -> None:
-    """:class:`UserError` for what cannot be had: workers and memory are a NIC's, each worker has trees of its own."""
-    if scenario.offload == "none":
-        for field in (name for name, value in WITHOUT.items() if getattr(scenario, name) != value):
-            raise UserError(f"{field}: without a NIC there are none; use offload nic")
-        return
-    workers, trees = scenario.workers, scenario.trees
+def check_without(said: Mapping[str, object]) -> None:
+    """:class:`UserError` for what is said of NICs where there are none."""
+    for field in (name for name, value in WITHOUT.items() if said[name] != value):
+        raise UserError(f"{field}: without a NIC there are none; use offload nic")
+
+
+def check_workers(workers: int, trees: int) -> None:
+    """:class:`UserError` for a worker without a tree of its own."""
     if workers > trees:
         raise UserError(
             f"workers {workers}: each needs a multicast tree of its own and trees is {trees}; "
             f"use trees {workers} or leave trees out"
         )
-    for entry in scenario.collectives:
-        if isinstance(entry, Collective) and entry.multicast:
-            _check_memory(scenario, entry)
 
 
-def _check_memory(scenario: Scenario, entry: Collective) -> None:
-    """Not even a round of one chunk of each block would fit."""
-    stripe = max(stop - start for start, stop in stripes(scenario.size_bytes, scenario.mtu, scenario.workers))
-    wanted = budget.Collective(scenario.ranks, entry.roots(scenario.ranks), stripe, scenario.mtu, 32 - scenario.op_bits)
+def check_memory(name: str, wanted: budget.Collective, workers: int, nic: budget.Nic) -> None:
+    """:class:`UserError` if not even a round of one chunk of each block fits into a worker's memory, ``nic``."""
+    stripe = max(stop - start for start, stop in stripes(wanted.block_bytes, wanted.mtu, workers))
     try:
-        budget.plan(wanted, scenario.worker_nic)
+        budget.plan(replace(wanted, block_bytes=stripe), nic)
     except budget.DoesNotFit as problem:
-        raise UserError(f"nic_memory_bytes: {entry.name} on one of {scenario.workers} workers: {problem}") from None
+        raise UserError(f"nic_memory_bytes: {name} on one of {workers} workers: {problem}") from None

@@ -223,7 +223,7 @@ class Scenario(BaseModel):
             object.__setattr__(self, field, value)  # frozen for everybody else
         self._check_delay()
         self._check_elements()
-        offload.check(self)
+        self._check_offload()
         self._check_numbering()
         for expected in self.expect:
             if expected.algorithm not in (None, *self.algorithms):
@@ -360,6 +360,17 @@ class Scenario(BaseModel):
                     f"size_bytes {self.size_bytes}: {entry.name} adds elements of {entry.granularity} bytes; use a "
                     f"multiple of {entry.granularity}, like {size or entry.granularity}"
                 )
+
+    def _check_offload(self) -> None:
+        if self.offload == "none":
+            offload.check_without(vars(self))
+            return
+        offload.check_workers(self.workers, self.trees)
+        for entry in self.collectives:
+            if isinstance(entry, Collective) and entry.multicast:
+                roots, bits = entry.roots(self.ranks), 32 - self.op_bits
+                wanted = budget.Collective(self.ranks, roots, self.size_bytes, self.mtu, bits)
+                offload.check_memory(entry.name, wanted, self.workers, self.worker_nic)
 
     def _check_numbering(self) -> None:
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""
