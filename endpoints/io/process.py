@@ -38,8 +38,8 @@ class HostProcess:
     rank: int
     process: ForkProcess
     pipe: Connection
-    control: Connection
-    """For ``io.live_faults``."""
+    controls: tuple[Connection, ...]
+    """For ``io.live_faults``, one for each of ``engines``."""
 
     @property
     def offloaded(self) -> bool:
@@ -55,11 +55,6 @@ class HostProcess:
     def processes(self) -> tuple[ForkProcess, ...]:
         """All of this host's."""
         return (self.process,)
-
-    @property
-    def controls(self) -> tuple[Connection, ...]:
-        """For ``io.live_faults``, one for each of ``engines``."""
-        return (self.control,)
 
     def send(self, command: Command) -> None:
         """Give a command."""
@@ -80,7 +75,7 @@ def fork_hosts(count: int) -> list[HostProcess]:
         process.start()
         theirs.close()
         their_control.close()
-        hosts.append(HostProcess(rank, process, ours, our_control))
+        hosts.append(HostProcess(rank, process, ours, (our_control,)))
     gc.unfreeze()
     return hosts
 

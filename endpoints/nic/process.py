@@ -29,10 +29,9 @@ OpenEngine = Callable[[HostSetup, int, Connection], AbstractContextManager[Engin
 
 @dataclass(slots=True)
 class OffloadedHost(HostProcess):
-    """The parent's handle: ``process`` is the application's, which answers; ``control`` the first worker's."""
+    """The parent's handle: ``process`` is the application's, which answers."""
 
     workers: tuple[ForkProcess, ...]
-    worker_controls: tuple[Connection, ...]
 
     @property
     def engines(self) -> tuple[ForkProcess, ...]:
@@ -43,11 +42,6 @@ class OffloadedHost(HostProcess):
     def processes(self) -> tuple[ForkProcess, ...]:
         """All of this host's."""
         return self.process, *self.workers
-
-    @property
-    def controls(self) -> tuple[Connection, ...]:
-        """For ``io.live_faults``, one for each of ``engines``."""
-        return self.worker_controls
 
 
 @contextmanager
@@ -100,7 +94,7 @@ def _fork(rank: int, workers: int, open_engine: OpenEngine, before: Sequence[Hos
     theirs.close()
     for channel in channels:
         channel.close()
-    return OffloadedHost(rank, application, ours, controls[0], tuple(nic), tuple(controls))
+    return OffloadedHost(rank, application, ours, tuple(controls), tuple(nic))
 
 
 def _nic(
