@@ -182,20 +182,15 @@ class Loop:
             missing = self._station.endpoint.missing_ns()
             if arrivals is not Arrivals.READS or missing:
                 nap = min(nap, missing)
-            self._nap(_until(nap, self._promised, at_most))
+            self._nap(nap, self._promised, at_most)
             return False
         deadlines = [at for at in (self._due, at_most) if at is not None]
         timeout_ms = max(0.0, (min(deadlines) - now_ns()) / 1e6) if deadlines else None
         return any(fd == self._interrupt for fd, _ in self._poll.poll(timeout_ms))
 
-    def _nap(self, wait: int) -> None:
-        """Sleep so many nanoseconds, deaf to the ring, but not to who interrupts or asks for something."""
-        end = now_ns() + wait
-        if wait > 0 and not self._asked.poll(wait // 1_000_000):
+    def _nap(self, nap: int, *deadlines: int | None) -> None:
+        """Sleep so many nanoseconds, or until a deadline; deaf to the ring, but not to who interrupts or asks."""
+        now = now_ns()
+        end = min([now + nap, *(at for at in deadlines if at is not None)])
+        if end > now and not self._asked.poll((end - now) // 1_000_000):
             time.sleep(max(0, end - now_ns()) / 1e9)  # what poll does not count: less than a millisecond
-
-
-def _until(nap: int, *deadlines: int | None) -> int:
-    """Nanoseconds until the first of a nap's end and some deadlines."""
-    now = now_ns()
-    return min([nap, *(at - now for at in deadlines if at is not None)])
