@@ -285,6 +285,11 @@ class Scenario(BaseModel):
         )
 
     @property
+    def chunk_bits(self) -> int:
+        """Bits of the immediate that number a chunk."""
+        return 32 - self.op_bits
+
+    @property
     def worker_nic(self) -> budget.Nic:
         """What each worker of a NIC has of its memory."""
         return budget.of_worker(self.nic_memory_bytes, self.rq_depth, self.workers, OUTSTANDING)
@@ -368,20 +373,19 @@ class Scenario(BaseModel):
         offload.check_workers(self.workers, self.trees)
         for entry in self.collectives:
             if isinstance(entry, Collective) and entry.multicast:
-                roots, bits = entry.roots(self.ranks), 32 - self.op_bits
-                wanted = budget.Collective(self.ranks, roots, self.size_bytes, self.mtu, bits)
+                roots = entry.roots(self.ranks)
+                wanted = budget.Collective(self.ranks, roots, self.size_bytes, self.mtu, self.chunk_bits)
                 offload.check_memory(entry.name, wanted, self.workers, self.worker_nic)
 
     def _check_numbering(self) -> None:
         """The immediate must number every chunk of a receive buffer, beside the operation's id."""
-        chunk_bits = 32 - self.op_bits
         for entry in self.collectives:
             if not isinstance(entry, Collective):
                 continue
             chunks = entry.roots(self.ranks) * -(-self.size_bytes // self.mtu)
-            if chunks > 1 << chunk_bits:
+            if chunks > 1 << self.chunk_bits:
                 raise UserError(
                     f"size_bytes {units.format_size(self.size_bytes)}: {entry.name} of {self.ranks} ranks at mtu "
-                    f"{self.mtu} has {chunks} chunks and {chunk_bits} bits number {1 << chunk_bits}; "
+                    f"{self.mtu} has {chunks} chunks and {self.chunk_bits} bits number {1 << self.chunk_bits}; "
                     "use a larger mtu, a smaller size or fewer op_bits"
                 )
