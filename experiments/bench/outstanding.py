@@ -13,9 +13,10 @@ from experiments.bench import two_sizes
 from experiments.bench.runs import treecast
 from experiments.bench.target import judged
 from experiments.units import format_size
+from topo.registry import parse_topology
 
-FABRICS = {"fattree,k=4": 16, "single,hosts=3": 3}
-"""By topology, its hosts. Among few hosts the small one brings least, and what it waits for counts most."""
+FABRICS = "fattree,k=4", "single,hosts=3"
+"""Among few hosts the small one brings least, and what it waits for counts most."""
 RATE = "50"
 WAYS = {"together": "together", "amidst": "small later"}
 MOST = 2.0
@@ -25,7 +26,8 @@ MOST = 2.0
 def bench_outstanding() -> None:
     """The tables, and whether the small one was starved; RuntimeError with the words of a run that failed."""
     worst = 0.0
-    for topology, hosts in FABRICS.items():
+    for topology in FABRICS:
+        hosts = len(parse_topology(topology).hosts)
         seconds = measured("--topo", topology, "--bw", RATE)
         table = Table(title=f"Two Allgathers on one NIC, {topology}, {RATE} Mbit/s, slowest of {hosts} hosts")
         for column in ("posted", "bytes of a rank", "alone (s)", "beside the other (s)", "times"):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from endpoints.collectives.registry import collective, collectives
-from experiments.sim.world import Host, Outcome, Work, World
+from experiments.sim.world import Outcome, Work, World
 from tests.sim.scenarios import LIMIT_NS, Case, contributions, fitting, make_world, reference
 
 RANKS = 5
@@ -39,6 +39,19 @@ def together(world: World, *works: Work) -> list[Outcome]:
 def check(it: Work) -> None:
     for rank, buffer in enumerate(it.buffers):
         assert np.array_equal(buffer, reference(it.collective, it.data, rank))
+
+
+def begin(world: World, it: Work, rank: int, op: int) -> None:
+    host = world.hosts[rank]
+    host.station.endpoint.prepare(partial(it.collective.make, data=it.data[rank], buffer=it.buffers[rank]), op)
+    host.station.endpoint.begin(world.clock.now, op)
+    host.pump()
+
+
+def finish(world: World, operations: int) -> None:
+    """Until so many have ended on every rank, or nothing happens any more."""
+    while not all(len(host.ends) == operations for host in world.hosts) and world.clock.step():
+        pass
 
 
 NAMES = st.sampled_from(sorted(collectives()))
@@ -90,10 +103,9 @@ def test_a_small_operation_among_few_ranks_does_not_wait_behind_what_a_large_one
     for op, it in ((7, large), (8, small)):
         for buffer in it.buffers:
             buffer[:] = 0
-        for rank, host in enumerate(world.hosts):
-            world.clock.at(begun[op], partial(begin, world, host, it, rank, op))
-    while not all(len(host.ends) == 2 for host in world.hosts) and world.clock.step():
-        pass
+        for rank in range(ranks):
+            world.clock.at(begun[op], partial(begin, world, it, rank, op))
+    finish(world, 2)
     seconds = {op: max(host.ends[op].now for host in world.hosts) / 1e9 - begun[op] / 1e9 for op in begun}
     assert seconds[8] < 2 * alone
     assert seconds[7] < 1.05 * (alone + long_alone)
@@ -101,25 +113,14 @@ def test_a_small_operation_among_few_ranks_does_not_wait_behind_what_a_large_one
         check(it)
 
 
-def begin(world: World, host: Host, it: Work, rank: int, op: int) -> None:
-    make = partial(it.collective.make, data=it.data[rank], buffer=it.buffers[rank])
-    host.station.endpoint.prepare(make, op)
-    host.station.endpoint.begin(world.clock.now, op)
-    host.pump()
-
-
 def test_ranks_may_begin_with_them_in_different_orders() -> None:
     world = make_world(Case(ranks=RANKS, size=0))
     works = [work("mcast_allgather", 2000, 1), work("ring_allgather", 3000, 2)]
-    for rank, host in enumerate(world.hosts):
+    for rank in range(RANKS):
         numbered = list(zip((7, 8), works, strict=True))
         for op, it in numbered if rank % 2 else reversed(numbered):
-            endpoint = host.station.endpoint
-            endpoint.prepare(partial(it.collective.make, data=it.data[rank], buffer=it.buffers[rank]), op)
-            endpoint.begin(world.clock.now, op)
-            host.pump()
-    while not all(len(host.ends) == 2 for host in world.hosts) and world.clock.step():
-        pass
+            begin(world, it, rank, op)
+    finish(world, 2)
     for it in works:
         check(it)
 
