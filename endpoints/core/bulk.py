@@ -109,8 +109,8 @@ class BulkConnections:
         return all(requester.idle or requester.failed for requester in self._requesters.values())
 
     def acknowledged(self, rkey: int) -> bool:
-        """Whether every WRITE of operation ``rkey`` is; none counts where nobody will."""
-        return all(requester.failed or requester.acknowledged(rkey) for requester in self._requesters.values())
+        """Whether every WRITE of operation ``rkey`` is."""
+        return all(requester.acknowledged(rkey) for requester in self._requesters.values())
 
     @property
     def repeated(self) -> int:

@@ -59,6 +59,8 @@ class WriteRequester:
         """The PSN to use next, and the oldest that is not acknowledged."""
         self._unasked = 0
         self._messages: deque[_Message] = deque()
+        self._never: set[int] = set()
+        """Keys of the memory to which WRITEs were under way when the peer was given up."""
         self._lost: dict[int, int | None] = {}
         """Packets that the peer misses, and the next new PSN when each was repeated (None: it is still to be)."""
         self._timed: tuple[int, int] | None = None
@@ -73,8 +75,8 @@ class WriteRequester:
         return self._una == self._next
 
     def acknowledged(self, rkey: int) -> bool:
-        """Whether every WRITE into that memory is."""
-        return all(message.reth.rkey != rkey for message in self._messages)
+        """Whether every WRITE into that memory is; never if the peer was given up before it was."""
+        return rkey not in self._never and all(message.reth.rkey != rkey for message in self._messages)
 
     @property
     def under_way(self) -> int:
@@ -179,6 +181,7 @@ class WriteRequester:
             return False
         if self._liveness.lost(now):
             self.failed = True
+            self._never = {message.reth.rkey for message in self._messages}
             self._messages.clear()
             self._lost.clear()
             return True

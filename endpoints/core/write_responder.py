@@ -14,13 +14,13 @@ from itertools import groupby
 import numpy as np
 
 from endpoints.core.config import Timing
-from endpoints.core.packets import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE, U8, Aeth, Opcode, RcPacket, Writes
+from endpoints.core.packets import ACK, NAK_REMOTE_ACCESS, NAK_SEQUENCE, Aeth, Opcode, RcPacket, Writes
 from endpoints.core.responder import Memory
 from endpoints.core.serial import PSN_BITS, PSN_MASK, unwrap
 from endpoints.core.write_requester import OVERTAKEN
 
 EARLY_LIMIT = 1024
-"""How far ahead of their turn packets are kept; more than any window."""
+"""How far ahead of their turn packets are kept at least; a peer whose window is larger may be that far ahead."""
 
 _FIRST = frozenset({Opcode.RC_WRITE_FIRST, Opcode.RC_WRITE_ONLY, Opcode.RC_WRITE_ONLY_IMM})
 _WITH_IMM = frozenset({Opcode.RC_WRITE_LAST_IMM, Opcode.RC_WRITE_ONLY_IMM})
@@ -29,10 +29,11 @@ _LAST = frozenset({Opcode.RC_WRITE_LAST, Opcode.RC_WRITE_ONLY, *_WITH_IMM})
 
 @dataclass(slots=True)
 class _Open:
-    """The message that is being received: where it goes (None: refused) and how many of its bytes are here."""
+    """The message that is being received: where it goes, whether that is exposed, how many of its bytes are here."""
 
     rkey: int
-    target: U8 | None
+    va: int
+    exposed: bool
     size: int
     got: int = 0
 
@@ -53,6 +54,7 @@ class WriteResponder:
         self._timing = timing
         self._memory = memory
         self._done = done
+        self._early_limit = max(EARLY_LIMIT, timing.write_window)
         self._expected = first_psn
         self._highest = first_psn - 1
         self._asked = first_psn
@@ -94,7 +96,7 @@ class WriteResponder:
             psn = psns[start]
             if psn < self._expected or psn in self._kept:
                 self.duplicates += 1
-            elif psn - self._expected < EARLY_LIMIT:
+            elif psn - self._expected < self._early_limit:
                 while stop < len(psns) and psns[stop] == psns[stop - 1] + 1 and psns[stop] not in self._kept:
                     stop += 1
                 self._take_run(writes, start, stop, psn)
@@ -146,9 +148,9 @@ class WriteResponder:
         """A packet that begins or ends a message, or both."""
         if opcode in _FIRST:
             rkey, va, size = int(writes.rkey[index]), int(writes.va[index]), int(writes.size[index])
-            target = self._memory(rkey, va, size)
-            self._open = _Open(rkey, target, size)
-            if target is None:
+            exposed = self._memory(rkey, va, size) is not None
+            self._open = _Open(rkey, va, exposed, size)
+            if not exposed:
                 self._out.append(self._answer(self._expected, NAK_REMOTE_ACCESS))
         self._place(writes, index, index + 1)
         message = self._open
@@ -156,7 +158,7 @@ class WriteResponder:
             self._open = None
             if message.got != message.size:
                 self.protocol_errors += 1
-            elif message.target is not None and opcode in _WITH_IMM:
+            elif message.exposed and opcode in _WITH_IMM:
                 self._done(message.rkey, int(writes.imm[index]), message.size)
 
     def _place(self, writes: Writes, first: int, stop: int) -> None:
@@ -168,9 +170,14 @@ class WriteResponder:
             self.protocol_errors += count
             self._open = None  # a message that is longer than it says is never in place
             return
-        if message.target is not None and length:
-            place = message.target[message.got : message.got + count * length]
-            place.reshape(count, length)[:] = writes.payloads(first, stop)
+        if message.exposed and length:
+            # Asked anew for each run: an operation that has ended or failed meanwhile has its memory back.
+            place = self._memory(message.rkey, message.va + message.got, count * length)
+            if place is None:
+                message.exposed = False
+                self._out.append(self._answer(self._expected, NAK_REMOTE_ACCESS))
+            else:
+                place.reshape(count, length)[:] = writes.payloads(first, stop)
         message.got += count * length
 
     # -- departures ---------------------------------------------------------------------------------------------

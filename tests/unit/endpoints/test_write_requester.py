@@ -117,6 +117,8 @@ def test_a_peer_is_given_up_that_says_nothing_or_answers_nothing_for_long(alive:
     assert START + patience <= now <= START + 2 * patience
     assert requester.under_way == 0
     assert requester.next_timeout() is None
+    assert not requester.acknowledged(RKEY), "what nobody will acknowledge is not acknowledged"
+    assert requester.acknowledged(RKEY + 1)
     assert requester.receive(answer(FIRST), now) == "connection_lost"
 
 

@@ -136,14 +136,36 @@ def test_a_message_longer_or_shorter_than_it_says_is_not_done() -> None:
 
 
 def test_packets_far_ahead_of_their_turn_are_not_kept() -> None:
-    receiver = Receiver()
-    [far] = packets(a_burst(some_bytes(MTU), FIRST + EARLY_LIMIT))
+    receiver, limit = Receiver(), max(EARLY_LIMIT, TIMING.write_window)
+    [far] = packets(a_burst(some_bytes(MTU), FIRST + limit))
     receiver.side.receive(far, NOW)
     assert receiver.side.out_of_sequence == 0
     assert receiver.answers() == []
-    [near] = packets(a_burst(some_bytes(MTU), FIRST + EARLY_LIMIT - 1))
+    [near] = packets(a_burst(some_bytes(MTU), FIRST + limit - 1))
     receiver.side.receive(near, NOW)
     assert receiver.side.out_of_sequence == 1
+
+
+def test_all_that_a_peer_may_have_under_way_is_kept() -> None:
+    """At a small MTU or a high rate the window is larger than the least limit."""
+    assert TIMING.write_window > EARLY_LIMIT, "else this test shows nothing"
+    receiver = Receiver()
+    [last] = packets(a_burst(some_bytes(MTU), FIRST + TIMING.write_window - 1))
+    receiver.side.receive(last, NOW)
+    assert receiver.side.out_of_sequence == 1
+
+
+def test_nothing_is_written_once_the_memory_is_not_exposed_any_more() -> None:
+    """The operation has ended in the midst of a message, and its memory may be in use for another."""
+    receiver, data = Receiver(), some_bytes(4 * MTU)
+    first, second, *rest = packets(a_burst(data, FIRST))
+    receiver.side.receive(batch([first, second]), NOW)
+    receiver.open = False
+    receiver.side.receive(batch(rest), NOW)
+    assert np.array_equal(receiver.buffer[: 2 * MTU], data[: 2 * MTU])
+    assert not receiver.buffer[2 * MTU :].any()
+    assert receiver.done == []
+    assert (NAK_REMOTE_ACCESS, FIRST + 2) in receiver.answers()
 
 
 def test_what_comes_early_together_is_kept_and_placed_together() -> None:
