@@ -87,11 +87,18 @@ class Endpoint:
         return operation
 
     def begin(self, now: int, op: int | None = None) -> None:
-        """Arrive at the barrier with operation ``op``, or the one that was prepared last."""
+        """Arrive at the barrier with operation ``op``, or the one that was prepared last.
+
+        It waits where an operation is in the way whose chunks could be taken for its own (``Operations.wait``).
+        """
         number = self._operations.last_prepared if op is None else op
-        for peer, message in self._operations.begun(number, now):
-            self._deliver(peer, message, now)
+        if not self._operations.wait(number):
+            self._arrive(number, now)
         self._settle(now)
+
+    def _arrive(self, op: int, now: int) -> None:
+        for peer, message in self._operations.begun(op, now):
+            self._deliver(peer, message, now)
 
     def drop(self, op: int) -> None:
         """Have done with operation ``op`` where it is: its buffers are not touched any more, and no peer is told."""
@@ -220,6 +227,8 @@ class Endpoint:
         operations = self._operations.under_way()
         candidates += [operation.next_timeout() for operation in operations]
         candidates.append(self._bulk.next_timeout())
+        if self._operations.next_unobstructed() is not None:  # what was in the way has been dropped
+            candidates.append(0)
         if self._backlog:
             candidates.append(self._uplink.ready_at() + self.timing.uplink_ns // 2)
         else:
@@ -358,6 +367,8 @@ class Endpoint:
 
     def _settle(self, now: int) -> None:
         """Tell the operations of lost peers and of each other, and the owner of what they became."""
+        while (op := self._operations.next_unobstructed()) is not None:
+            self._arrive(op, now)
         started = self._operations.started()
         if not started:
             return
@@ -368,3 +379,5 @@ class Endpoint:
                     operation.on_peer_lost(peer, now)
         self._operations.share_link(now)
         self._events.extend(self._operations.news())
+        if self._operations.next_unobstructed() is not None:  # what was in the way has just ended
+            self._settle(now)

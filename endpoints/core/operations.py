@@ -37,6 +37,8 @@ class Operations:
         self._chunk_bits = chunk_bits
         self._prepared: dict[int, Operation] = {}
         self._known: set[int] = set()
+        self._waiting: list[int] = []
+        """Those that are to begin once no alias of theirs is in the way, in the order of being asked to."""
         self._early: list[tuple[int, Message]] = []
         self._reported: dict[int, int] = {}
         self._paced: tuple[int, ...] = ()
@@ -63,13 +65,40 @@ class Operations:
 
     def begun(self, op: int, now: int) -> list[tuple[int, Message]]:
         """Start one that is prepared; the messages (sender, message) that were there before it."""
+        self._waiting = [waiting for waiting in self._waiting if waiting != op]
         self._prepared[op].start(now)
         early = [(peer, message) for peer, message in self._early if message.op == op]
         self._early = [(peer, message) for peer, message in self._early if message.op != op]
         return early
 
+    def wait(self, op: int) -> bool:
+        """Whether operation ``op`` cannot begin yet, since an alias is in the way: if so, it is noted to begin later.
+
+        Aliases are operations whose numbers are equal in the bits that a chunk carries, so that each would take the
+        other's chunks. They go one after the other, the lower number first. No rank arrives at the barrier of the later
+        one before it has ended the earlier one, so nobody multicasts for the later one before all have. Numbers have
+        the same order on all ranks, so that ranks never wait for each other in a circle.
+        """
+        if op in self._waiting or not self._obstructed(op):
+            return False
+        self._waiting.append(op)
+        return True
+
+    def _obstructed(self, op: int) -> bool:
+        bits = (1 << 32 - self._chunk_bits) - 1
+        return any(
+            (other.op ^ op) & bits == 0 and (other.op < op or other.phase is not Phase.IDLE)
+            for other in self._prepared.values()
+            if other.op != op and other.phase not in FINAL
+        )
+
+    def next_unobstructed(self) -> int | None:
+        """The next of those that waited and can begin now; it waits until :meth:`begun`."""
+        return next((op for op in self._waiting if not self._obstructed(op)), None)
+
     def drop(self, op: int) -> None:
         """Forget one, whatever state it is in; from now on it is of the past."""
+        self._waiting = [waiting for waiting in self._waiting if waiting != op]
         self._prepared.pop(op, None)
         self._reported.pop(op, None)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from endpoints.collectives.registry import collective, collectives
+from endpoints.core.events import Completed
 from experiments.sim.world import Outcome, Work, World
 from tests.sim.scenarios import LIMIT_NS, Case, contributions, fitting, make_world, reference
 
@@ -131,3 +132,21 @@ def test_who_dies_ends_all_of_them() -> None:
     for outcome in world.run_together(works, LIMIT_NS):
         assert {failure.suspect for failure in outcome.failures.values()} == {2}
         assert len(outcome.failures) + len(outcome.completed) == RANKS - 1
+
+
+def test_operations_whose_numbers_look_alike_in_a_chunk_never_share_chunks() -> None:
+    """A long Broadcast, 300 short ones beside it: chunks carry 8 bits of a number, so that 257 looks like 1."""
+    world = make_world(Case(ranks=3, size=400_000))
+    sizes = (400_000, *[300] * 255, 400_000, *[300] * 44)
+    works = [work("mcast_broadcast", size, seed, ranks=3) for seed, size in enumerate(sizes)]
+    for op, it in enumerate(works, 1):
+        for rank in range(3):
+            begin(world, it, rank, op)
+    finish(world, len(works))
+    for host in world.hosts:
+        assert all(isinstance(end, Completed) for end in host.ends.values())
+        assert len(host.ends) == len(works)
+    for it in works:
+        check(it)
+    first, alias = ([host.ends[op] for host in world.hosts] for op in (1, 257))
+    assert max(end.now for end in first) < min(end.now for end in alias), "one after the other"
