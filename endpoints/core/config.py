@@ -7,6 +7,7 @@ from enum import Enum
 
 from endpoints.core.communicator import FRAME_OVERHEAD_UD, Communicator
 from endpoints.core.pacing import wire_ns
+from endpoints.core.serial import PSN_BITS
 
 MS = 1_000_000
 
@@ -69,7 +70,8 @@ class Timing:
     write_window: int
     """Packets of RDMA WRITEs that may be unacknowledged: what the link carries while they wait for a link and the peer
     sleeps, and as long again for the answer; twice that, since each switch on the way adds a little (the ring's hops
-    between pods of a fat tree were short of packets with less)."""
+    between pods of a fat tree were short of packets with less). Never less than one WRITE, nor more than a quarter of
+    the PSNs, of which no two that may be under way look alike (IBTA vol. 1, 9.7.1)."""
     slack_ns: int
     reorder_ns: int
     look_ns: int
@@ -91,7 +93,9 @@ class Timing:
         return cls(
             chunk_ns=chunk_ns,
             uplink_ns=uplink_ns,
-            write_window=4 * -(-(config.scheduling_ns + uplink_ns) // chunk_ns),
+            write_window=max(
+                config.write_packets, min(4 * -(-(config.scheduling_ns + uplink_ns) // chunk_ns), 1 << PSN_BITS - 2)
+            ),
             slack_ns=2 * config.scheduling_ns + config.slack_chunks * chunk_ns,
             reorder_ns=reorder_ns,
             look_ns=2 * reorder_ns,

@@ -9,6 +9,7 @@ lost, too (RFC 8985's idea), and need not wait for a timeout.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 
@@ -105,7 +106,7 @@ class WriteRequester:
 
     def _message_of(self, psn: int) -> _Message:
         """The one that a packet belongs to which is not acknowledged."""
-        return next(message for message in self._messages if psn < message.stop)
+        return self._messages[bisect_right(self._messages, psn, key=lambda message: message.psn) - 1]
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
@@ -187,6 +188,7 @@ class WriteRequester:
             return True
         self._rto.expired()
         self._timer_from = now
-        for psn in range(self._una, min(self._next, self._una + PROBES)):
-            self._lost[psn] = None
+        # What is known to be lost was repeated, too, and nothing newer can tell that those repeats were lost again.
+        oldest = range(self._una, min(self._next, self._una + PROBES))
+        self._lost = dict.fromkeys(sorted({*oldest, *self._lost}))
         return False

@@ -19,9 +19,6 @@ from endpoints.core.responder import Memory
 from endpoints.core.serial import PSN_BITS, PSN_MASK, unwrap
 from endpoints.core.write_requester import OVERTAKEN
 
-EARLY_LIMIT = 1024
-"""How far ahead of their turn packets are kept at least; a peer whose window is larger may be that far ahead."""
-
 _FIRST = frozenset({Opcode.RC_WRITE_FIRST, Opcode.RC_WRITE_ONLY, Opcode.RC_WRITE_ONLY_IMM})
 _WITH_IMM = frozenset({Opcode.RC_WRITE_LAST_IMM, Opcode.RC_WRITE_ONLY_IMM})
 _LAST = frozenset({Opcode.RC_WRITE_LAST, Opcode.RC_WRITE_ONLY, *_WITH_IMM})
@@ -54,7 +51,6 @@ class WriteResponder:
         self._timing = timing
         self._memory = memory
         self._done = done
-        self._early_limit = max(EARLY_LIMIT, timing.write_window)
         self._expected = first_psn
         self._highest = first_psn - 1
         self._asked = first_psn
@@ -96,7 +92,7 @@ class WriteResponder:
             psn = psns[start]
             if psn < self._expected or psn in self._kept:
                 self.duplicates += 1
-            elif psn - self._expected < self._early_limit:
+            elif psn - self._expected < self._timing.write_window:  # what a peer may have under way
                 while stop < len(psns) and psns[stop] == psns[stop - 1] + 1 and psns[stop] not in self._kept:
                     stop += 1
                 self._take_run(writes, start, stop, psn)

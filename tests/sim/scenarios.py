@@ -37,6 +37,7 @@ class Case:
     algorithm: str = "mcast_allgather"
     seed: int = 0
     mtu: int = 256
+    rate_bps: int = 20_000_000
     topology: str = "single,hosts={ranks}"
     trees: int = 1
     chains: int | None = None
@@ -84,7 +85,7 @@ def chaos(case: Case) -> Fault:
 def make_world(case: Case) -> World:
     """The world of a case, with its faults and deaths."""
     fabric = parse_topology(case.topology.format(ranks=case.ranks))
-    comm = communicator(fabric, mtu=case.mtu, rate_bps=20_000_000, trees=case.trees)
+    comm = communicator(fabric, mtu=case.mtu, rate_bps=case.rate_bps, trees=case.trees)
     config = ProtocolConfig(
         chains=case.chains,
         send_batch=case.send_batch,

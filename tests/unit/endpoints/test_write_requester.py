@@ -102,6 +102,19 @@ def test_when_nothing_is_answered_the_oldest_packets_are_probes() -> None:
     assert later - due > due - START, "and next time it has more patience"
 
 
+def test_repeats_that_nothing_newer_can_overtake_are_repeated_with_the_oldest() -> None:
+    """At the end of a stream nothing newer tells that a repeat was lost; it must not wait for a timeout of its own."""
+    requester = a_requester()
+    write(requester, 20)
+    for missing in (9, 12, 15):
+        assert requester.receive(answer(FIRST + missing, NAK_SEQUENCE), START) is None
+    assert repeats(requester) == [FIRST + 9, FIRST + 12, FIRST + 15]
+    due = requester.next_timeout()
+    assert due is not None
+    requester.handle_timer(due)
+    assert repeats(requester) == [*range(FIRST, FIRST + PROBES), FIRST + 9, FIRST + 12, FIRST + 15]
+
+
 @pytest.mark.parametrize("alive", [False, True])
 def test_a_peer_is_given_up_that_says_nothing_or_answers_nothing_for_long(alive: bool) -> None:
     requester = a_requester()
