@@ -2,7 +2,8 @@
 
 READ responses are taken in any order, and only what is missing is requested again, as a duplicate request for part of
 the range (which IBTA 9.7.5.1.4 lets a responder execute): the selective repeat of IRN (Mittal et al., SIGCOMM'18,
-section 3), for go-back-N at a few per cent of loss sends everything several times.
+section 3), for go-back-N at a few per cent of loss sends everything several times. A request counts as lost once one
+that was sent later has been answered and a reordering time has passed, a part of the measured round trip (RFC 8985).
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class _Work:
     sent_at: int = 0
     attempts: int = 0
     order: int = 0
-    overtaken_at: int | None = None
+    late_at: int | None = None
+    """When it counts as lost, since something that was sent later has been answered."""
     got: set[int] = field(default_factory=set)
 
     @property
@@ -75,7 +77,7 @@ class Requester:
         self._mtu = mtu
         self._reorder_ns = timing.reorder_ns
         self._window = window
-        self._rto = RetransmissionTimeout(timing.initial_rto_ns, timing.min_rto_ns)
+        self._rto = RetransmissionTimeout(timing.initial_rto_ns, timing.min_rto_ns, timing.reorder_ns)
         self._liveness = Liveness(timing.peer_timeout_ns)
         self._next_psn = first_psn
         self._pending: deque[_Work] = deque()
@@ -126,11 +128,28 @@ class Requester:
             return None
         if packet.aeth.syndrome == NAK_REMOTE_ACCESS:
             return self._refused(psn)
-        return None if self._acknowledged(psn, now) else "duplicate"
+        useful = self._acknowledged(psn, now)
+        kept = unwrap(packet.aeth.msn, self._next_psn, PSN_BITS)
+        if kept > psn + 1:
+            useful |= self._kept(kept, now)
+        return None if useful else "duplicate"
 
     def _acknowledged(self, psn: int, now: int) -> bool:
         """SENDs up to ``psn`` have arrived; READs complete by their data alone."""
-        done = [work for work in self._inflight if work.reth is None and work.psn <= psn]
+        return self._arrived([work for work in self._inflight if work.reth is None and work.psn <= psn], now)
+
+    def _kept(self, psn: int, now: int) -> bool:
+        """The SEND ``psn`` has arrived before its turn: what was sent before it is lost, or reordered a little."""
+        work = next((work for work in self._inflight if work.reth is None and work.psn == psn), None)
+        if work is None:
+            return False
+        for other in self._inflight:
+            # Of a READ it says nothing: its data may wait, where an acknowledgement does not.
+            if other.reth is None and other.order < work.order:
+                self._count_as_lost(other, now + self._rto.reordering())
+        return self._arrived([work], now)
+
+    def _arrived(self, done: list[_Work], now: int) -> bool:
         for work in done:
             if work.attempts == 1:
                 self._rto.sample(now - work.sent_at)
@@ -138,6 +157,10 @@ class Requester:
         if done:
             self._progressed(now)
         return bool(done)
+
+    @staticmethod
+    def _count_as_lost(work: _Work, at: int) -> None:
+        work.late_at = at if work.late_at is None else min(work.late_at, at)
 
     def _refused(self, psn: int) -> str | None:
         """A remote access error ends the one READ that met it and not the queue pair."""
@@ -175,9 +198,10 @@ class Requester:
     def _note_overtaken(self, work: _Work, index: int, now: int) -> None:
         """Packets requested before this one and still missing are late: lost, or reordered a little (RFC 8985)."""
         for other in self._inflight:
-            late = other.order < work.order if other is not work else len(work.got) <= index
-            if late and other.reth is not None and other.overtaken_at is None:
-                other.overtaken_at = now
+            if other.order < work.order if other is not work else len(work.got) <= index:
+                # The acknowledgement of a SEND may be held back, data is not.
+                window = self._reorder_ns if other.reth is None else self._rto.reordering()
+                self._count_as_lost(other, now + window)
 
     def _progressed(self, now: int) -> None:
         self._liveness.answered(now)
@@ -194,8 +218,8 @@ class Requester:
         if self._inflight:
             yield self._timer_from + self._rto.current()
         for work in self._inflight:
-            if work.overtaken_at is not None:
-                yield work.overtaken_at + self._reorder_ns
+            if work.late_at is not None:
+                yield work.late_at
 
     def handle_timer(self, now: int) -> None:
         """Repeat what is overdue, or give the peer up.
@@ -205,8 +229,7 @@ class Requester:
         """
         if self.failed or not self._inflight:
             return
-        reorder = self._reorder_ns
-        late = [w for w in self._inflight if w.overtaken_at is not None and w.overtaken_at + reorder <= now]
+        late = [work for work in self._inflight if work.late_at is not None and work.late_at <= now]
         if now >= self._timer_from + self._rto.current():
             if self._liveness.lost(now):
                 self._fail()
@@ -252,7 +275,7 @@ class Requester:
         self.retransmitted += work.attempts > 0
         work.attempts += 1
         work.sent_at = now
-        work.overtaken_at = None
+        work.late_at = None
         self._order += 1
         work.order = self._order
         self._out.extend(self._packets(work))

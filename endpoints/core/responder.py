@@ -1,7 +1,9 @@
 """The responding side of a queue pair: requests in order, once; ACK, NAK, READ responses (IBTA vol. 1, 9.7.1, 9.7.5).
 
 Unlike a plain InfiniBand responder it keeps requests that come early (SENDs wait, READs are executed), and its NAK asks
-for the missing one: the selective repeat of IRN (Mittal et al., SIGCOMM'18, section 3).
+for the missing one: the selective repeat of IRN (Mittal et al., SIGCOMM'18, section 3). A SEND that is kept is
+acknowledged by itself: the ACK's PSN says what has come without a gap, as ever, and its message number, which is the
+next PSN otherwise and which nobody needs, the PSN that is kept.
 """
 
 from __future__ import annotations
@@ -98,6 +100,8 @@ class Responder:
             return "too_early"
         if packet.reth is not None:
             self._serve(_Response(psn, packet.reth, packets_of(packet.reth.length, self._mtu)))
+        else:
+            self._naks.append(self._answer(self._expected - 1, ACK, psn))
         if known:
             return "duplicate"
         packet.payload = bytes(packet.payload)
@@ -174,6 +178,7 @@ class Responder:
             payload=memory[index * self._mtu : (index + 1) * self._mtu],
         )
 
-    def _answer(self, psn: int, syndrome: int) -> RcPacket:
-        aeth = Aeth(syndrome, self._expected & PSN_MASK)
+    def _answer(self, psn: int, syndrome: int, kept: int | None = None) -> RcPacket:
+        """``kept`` is the PSN of a SEND that came before its turn."""
+        aeth = Aeth(syndrome, (self._expected if kept is None else kept) & PSN_MASK)
         return RcPacket(Opcode.RC_ACKNOWLEDGE, self._peer, psn & PSN_MASK, aeth=aeth)
